@@ -1,0 +1,98 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package embedded
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"syscall"
+)
+
+// account is the operating system user the server runs as.
+type account struct {
+	name     string
+	uid, gid int
+	groups   []int
+	dropped  bool // we are root and the server must not be
+}
+
+// chooseAccount returns this process's own account, unless that is root: then
+// the owner of the data, so that a package installed later does not lock the
+// server out of its own files, else postgres, else nobody.
+func chooseAccount(data string) (account, error) {
+	if os.Geteuid() != 0 {
+		return ownAccount()
+	}
+	if info, err := os.Stat(data); err == nil && ownerOf(info) != 0 {
+		return droppedAccount(user.LookupId(strconv.Itoa(ownerOf(info))))
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		if found, err := droppedAccount(user.Lookup(name)); err == nil {
+			return found, nil
+		}
+	}
+	return account{}, fmt.Errorf("%w: PostgreSQL refuses to run as root and there is neither a user postgres nor a user nobody; create one of them", ErrNotEnterable)
+}
+
+func ownAccount() (account, error) {
+	groups, err := os.Getgroups()
+	if err != nil {
+		return account{}, fmt.Errorf("read the groups of this process: %w", err)
+	}
+	self := account{name: "user " + strconv.Itoa(os.Geteuid()), uid: os.Geteuid(), gid: os.Getegid(), groups: groups}
+	if u, err := user.LookupId(strconv.Itoa(self.uid)); err == nil {
+		self.name = u.Username
+	}
+	return self, nil
+}
+
+func droppedAccount(u *user.User, err error) (account, error) {
+	if err != nil {
+		return account{}, fmt.Errorf("look up the account that owns the data: %w", err)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return account{}, fmt.Errorf("user %s has no numeric id: %w", u.Username, err)
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return account{}, fmt.Errorf("user %s has no numeric group id: %w", u.Username, err)
+	}
+	return account{name: u.Username, uid: uid, gid: gid, dropped: true}, nil
+}
+
+// credential is what a child process is started with; nil keeps our own.
+func (a account) credential() *syscall.Credential {
+	if !a.dropped {
+		return nil
+	}
+	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
+}
+
+// own gives a file that we made to the account.
+func (a account) own(path string) error {
+	if !a.dropped {
+		return nil
+	}
+	return os.Chown(path, a.uid, a.gid)
+}
+
+// canEnter judges by the permission bits, as the kernel does for a user without privileges.
+func (a account) canEnter(dir fs.FileInfo) bool {
+	stat := dir.Sys().(*syscall.Stat_t)
+	mode := dir.Mode().Perm()
+	switch {
+	case int(stat.Uid) == a.uid:
+		return mode&0o100 != 0
+	case int(stat.Gid) == a.gid || slices.Contains(a.groups, int(stat.Gid)):
+		return mode&0o010 != 0
+	default:
+		return mode&0o001 != 0
+	}
+}
+
+func ownerOf(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }
