@@ -47,3 +47,15 @@ func (a Amount) String() string {
 	}
 	return text
 }
+
+// MarshalText writes the amount as String does, so that JSON carries money as text.
+func (a Amount) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what ParseAmount reads.
+func (a *Amount) UnmarshalText(text []byte) error {
+	parsed, err := ParseAmount(string(text))
+	if err == nil {
+		*a = parsed
+	}
+	return err
+}

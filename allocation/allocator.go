@@ -1,0 +1,100 @@
+package allocation
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"allocator/identity"
+	"allocator/reservation"
+)
+
+// Switch tells whether an organization may make new reservations. It answers from memory, and never fails: without an
+// answer it is off.
+type Switch interface {
+	Enabled(ctx context.Context, org identity.OrganizationID) bool
+}
+
+// Tokens makes the hold tokens of new reservations.
+type Tokens interface {
+	Current() string
+	Token(keyName string, org identity.OrganizationID, id reservation.ID, generation int64) string
+}
+
+// Allocator reserves servers. Safe for concurrent use.
+type Allocator struct {
+	store  Store
+	gate   Switch
+	tokens Tokens
+}
+
+// New returns an Allocator over a store, the release switch and the maker of hold tokens.
+func New(store Store, release Switch, tokens Tokens) *Allocator {
+	return &Allocator{store: store, gate: release, tokens: tokens}
+}
+
+// Reserve answers one request: a reservation, the one that the key or the order line already has, or a refusal with
+// its decision. An error is a failure of the service or ErrIdempotencyMismatch; a refusal is none.
+//
+// A walk that ended because others held what fits is taken again while the caller is willing to wait, each time in a
+// fresh transaction with a fresh list and with no connection held in between, so that no transaction exceeds the limits.
+func (a *Allocator) Reserve(ctx context.Context, caller identity.Caller, req Request) (*Outcome, error) {
+	start := time.Now()
+	wait := min(req.Wait, MaxWait)
+	for walks := 1; ; walks++ {
+		pause := pauseBefore(walks)
+		last := time.Since(start)+pause >= wait
+		outcome, err := a.walk(ctx, caller, &req, walks, last)
+		if err != nil {
+			return nil, err
+		}
+		if outcome != nil {
+			outcome.Waited = wait
+			return outcome, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// pauseBefore returns a few milliseconds of jitter, growing with each walk so that a crowd thins out.
+func pauseBefore(walk int) time.Duration {
+	ceiling := min(time.Duration(walk)*10*time.Millisecond, 200*time.Millisecond)
+	return ceiling/2 + rand.N(ceiling/2)
+}
+
+// walk takes one request through one transaction. It returns nil without an error when the servers that fit were
+// others' at that moment and the caller is willing to wait, that is unless this walk is the last.
+func (a *Allocator) walk(ctx context.Context, caller identity.Caller, req *Request, walks int, last bool) (*Outcome, error) {
+	enabled := a.gate.Enabled(ctx, caller.Organization)
+	var outcome *Outcome
+	err := a.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		w := newWalk(a, tx, caller, req, enabled)
+		w.walks, w.last = walks, last
+		var err error
+		outcome, err = w.run(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outcome, nil
+}
+
+// DecisionByID returns a decision with the list it froze, or reservation.ErrNotFound, or ErrDecisionGone.
+func (a *Allocator) DecisionByID(ctx context.Context, caller identity.Caller, id DecisionID) (*Decision, error) {
+	d, err := a.store.Decision(ctx, caller.Organization, id)
+	if err != nil {
+		return nil, err
+	}
+	d.Frozen, err = a.store.FrozenCandidates(ctx, caller.Organization, id)
+	return d, err
+}
+
+// Decisions lists the organization's decisions, newest first, without their candidates.
+func (a *Allocator) Decisions(ctx context.Context, caller identity.Caller, filter DecisionFilter) ([]*Decision, error) {
+	return a.store.Decisions(ctx, caller.Organization, filter)
+}

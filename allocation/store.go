@@ -1,0 +1,122 @@
+package allocation
+
+import (
+	"context"
+	"time"
+
+	"allocator/identity"
+	"allocator/inventory"
+	"allocator/reservation"
+)
+
+// Store is what the Allocator needs of a database.
+type Store interface {
+	// InTx runs fn in one READ COMMITTED transaction and commits when fn returns nil. A deadlock or serialization
+	// failure repeats fn from the start in a fresh transaction, at most three times.
+	InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error
+	// Snapshot reads every server of the organization and what holds it, in one statement.
+	Snapshot(ctx context.Context, org identity.OrganizationID) (Snapshot, error)
+
+	// Decision returns reservation.ErrNotFound for an id that the organization does not have, and ErrDecisionGone for
+	// one that is past its retention.
+	Decision(ctx context.Context, org identity.OrganizationID, id DecisionID) (*Decision, error)
+	// Decisions lists newest first, without their candidates.
+	Decisions(ctx context.Context, org identity.OrganizationID, filter DecisionFilter) ([]*Decision, error)
+	// FrozenCandidates returns the list that a decision froze.
+	FrozenCandidates(ctx context.Context, org identity.OrganizationID, id DecisionID) (FrozenList, error)
+}
+
+// Tx is one transaction of a reservation. Its methods lock at most one server at a time.
+type Tx interface {
+	// Open asks everything that can be asked before a server is chosen, in this order and each in a statement of its
+	// own: the key; the advisory try-locks of key and order line; then, behind the locks, key and order line, the
+	// customer's open holds and the organization's policy; and last the inventory.
+	Open(ctx context.Context, q Question) (*Opening, error)
+	// AskAgain asks key and order line in a new statement, which sees whatever has been committed meanwhile.
+	AskAgain(ctx context.Context, q Question) (Existing, error)
+	// ExpireHold moves one dead hold to expired and tells whether it did; it may wait for that row.
+	ExpireHold(ctx context.Context, r *reservation.Reservation) (bool, error)
+	// Try locks one server inside a savepoint, judges it again in a new statement and reserves it if it still
+	// qualifies. Whatever it returns but TryReserved, the server is let go.
+	Try(ctx context.Context, try Attempt) (TryResult, error)
+	// Decide leaves the decision. It is sent together with the commit.
+	Decide(ctx context.Context, d *Decision) error
+	// NewDecisionID returns an id for a decision that is to be written later in this transaction.
+	NewDecisionID() DecisionID
+}
+
+// Question names what a request is about.
+type Question struct {
+	Organization identity.OrganizationID
+	Key          string
+	Order        reservation.OrderLine
+	CustomerRef  string
+}
+
+// Existing is what a key or an order line already has.
+type Existing struct {
+	ByKey  *reservation.Reservation // in any state
+	ByLine *reservation.Reservation // held, or converted with an active binding; a dead hold reads as expired
+}
+
+// Opening is what a request finds when it arrives.
+type Opening struct {
+	ByKey      *reservation.Reservation // asked before the locks
+	KeyLocked  bool                     // false: a sibling with the same key is at work
+	LineLocked bool                     // false: a sibling for the same order line is at work
+	Existing   Existing                 // asked behind the locks
+	OpenHolds  int                      // live holds of the customer; 0 without a customer_ref
+	Policy     Policy
+	Snapshot   Snapshot
+}
+
+// Policy is what an organization has settled about its reservations.
+type Policy struct {
+	HoldLimit int
+	Closing   bool
+}
+
+// Snapshot is the inventory of an organization at one instant.
+type Snapshot struct {
+	At    time.Time // by the store's clock
+	Facts []Facts
+}
+
+// Attempt is the wish to reserve one server.
+type Attempt struct {
+	Question
+	Server       inventory.ServerID
+	Requirements *Requirements
+	Fingerprint  []byte
+	Choice       Choice
+	Decision     DecisionID
+	TokenKey     string
+	By           identity.Actor
+}
+
+// TryOutcome is what became of one candidate.
+type TryOutcome string
+
+// The outcomes of a try. Only TryLost is an attempt; TrySkipped and TryStale mean that nothing went wrong.
+const (
+	TryReserved  TryOutcome = "chosen"
+	TrySkipped   TryOutcome = "skipped"   // somebody else has it locked, or holds it
+	TryStale     TryOutcome = "stale"     // it no longer qualifies
+	TryLost      TryOutcome = "lost_race" // another insert came first
+	TryKeyTaken  TryOutcome = "key_taken" // the key got its reservation meanwhile
+	TryLineTaken TryOutcome = "line_taken"
+)
+
+// TryResult carries the reservation of TryReserved.
+type TryResult struct {
+	Outcome     TryOutcome
+	Reservation *reservation.Reservation
+}
+
+// DecisionFilter narrows a list of decisions; zero fields ask for nothing.
+type DecisionFilter struct {
+	OrderIDs []string
+	Outcomes []OutcomeCode
+	After    DecisionID // only decisions older than this one
+	Limit    int
+}

@@ -1,0 +1,53 @@
+package reservation
+
+import (
+	"context"
+
+	"allocator/identity"
+	"allocator/inventory"
+)
+
+// ChangeServerState moves a server to another state. It lives here and not in package inventory because what holds the
+// server decides whether it may. A held or bound server is refused with ErrServerInUse; with Force the reservation is
+// cancelled in the caller's name, its reason kept, while a bound server stays bound and is flagged by its state. Asking
+// for the state that the server has changes nothing. Errors: ErrNotFound, ErrServerInUse.
+func (s *Service) ChangeServerState(ctx context.Context, caller identity.Caller, change StateChange) (*inventory.Server, error) {
+	change.By = caller.Actor
+	var changed *inventory.Server
+	var refusal error
+	err := s.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		occupied, err := tx.LockServer(ctx, caller.Organization, change.ServerID)
+		if err != nil {
+			return err
+		}
+		changed, refusal = occupied.Server, nil
+		switch {
+		case occupied.Server.State == change.State:
+			return nil
+		case !occupied.Free() && !change.Force:
+			refusal = ErrServerInUse
+			return nil
+		}
+		if err := giveUpHold(ctx, tx, caller, occupied.HeldBy, change); err != nil {
+			return err
+		}
+		changed, err = tx.SetServerState(ctx, caller.Organization, change)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, refusal
+}
+
+// giveUpHold cancels the reservation that stands in the way of a forced change of state.
+func giveUpHold(ctx context.Context, tx Tx, caller identity.Caller, held ID, change StateChange) error {
+	if held == "" {
+		return nil
+	}
+	r, err := tx.LockReservation(ctx, caller.Organization, held)
+	if err != nil || r.State != StateHeld {
+		return err
+	}
+	return tx.Cancel(ctx, r, Cancellation{Reason: CancelStaff, Text: change.Reason, By: caller.Actor})
+}

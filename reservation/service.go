@@ -1,0 +1,134 @@
+package reservation
+
+import (
+	"context"
+	"errors"
+
+	"allocator/identity"
+)
+
+// Service is what people and programs do with a reservation after it was made. Safe for concurrent use.
+type Service struct {
+	store  Store
+	tokens TokenKeys
+}
+
+// NewService returns the service over a store and the keys of the hold tokens.
+func NewService(store Store, tokens TokenKeys) *Service {
+	return &Service{store: store, tokens: tokens}
+}
+
+// Reservation returns one reservation of the caller's organization, or ErrNotFound.
+func (s *Service) Reservation(ctx context.Context, caller identity.Caller, id ID) (*Reservation, error) {
+	return s.store.Reservation(ctx, caller.Organization, id)
+}
+
+// Reservations lists the organization's reservations, newest first.
+func (s *Service) Reservations(ctx context.Context, caller identity.Caller, filter Filter) ([]*Reservation, error) {
+	return s.store.Reservations(ctx, caller.Organization, filter)
+}
+
+// HoldToken returns the token that proves who holds r, for the caller that made it or takes it over.
+func (s *Service) HoldToken(r *Reservation) string {
+	return s.tokens.Token(r.TokenKey, r.Organization, r.ID, r.Generation)
+}
+
+// Renew moves the deadline to now plus the hold time. Errors: ErrNotFound, ErrNotHolder, ErrExpired, ErrCancelled,
+// AlreadyConvertedError, ErrRenewalLimit.
+func (s *Service) Renew(ctx context.Context, caller identity.Caller, id ID, token string) (*Reservation, error) {
+	return s.change(ctx, caller, id, token, func(ctx context.Context, tx Tx, r *Reservation) error {
+		if err := mustBeHeld(r); err != nil {
+			return err
+		}
+		return tx.Renew(ctx, r, caller.Actor)
+	})
+}
+
+// Cancel gives the reservation up. After the deadline the answer is the expired reservation, after a cancellation the
+// cancelled one, both without an error: what the caller wanted is so. Errors: ErrNotFound, ErrNotHolder,
+// AlreadyConvertedError.
+func (s *Service) Cancel(ctx context.Context, caller identity.Caller, id ID, token string, cancel Cancellation) (*Reservation, error) {
+	cancel.By = caller.Actor
+	return s.change(ctx, caller, id, token, func(ctx context.Context, tx Tx, r *Reservation) error {
+		switch r.State {
+		case StateHeld:
+			return tx.Cancel(ctx, r, cancel)
+		case StateConverted:
+			return mustBeHeld(r)
+		default:
+			return nil
+		}
+	})
+}
+
+// TakeOver hands the hold to the caller: a new token, a larger fence, and the old token dies. Errors: ErrNotFound,
+// ErrExpired, ErrCancelled, AlreadyConvertedError.
+func (s *Service) TakeOver(ctx context.Context, caller identity.Caller, id ID, reason string) (*Reservation, error) {
+	return s.change(ctx, caller, id, "", func(ctx context.Context, tx Tx, r *Reservation) error {
+		if err := mustBeHeld(r); err != nil {
+			return err
+		}
+		return tx.TakeOver(ctx, r, reason, caller.Actor)
+	})
+}
+
+// change locks the reservation, checks who asks, and runs do on it. A refusal is committed all the same: the lock has
+// moved a dead hold aside, and a refused conversion has left its event.
+func (s *Service) change(
+	ctx context.Context, caller identity.Caller, id ID, token string,
+	do func(ctx context.Context, tx Tx, r *Reservation) error,
+) (*Reservation, error) {
+	var changed *Reservation
+	var refusal error
+	err := s.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+		r, err := tx.LockReservation(ctx, caller.Organization, id)
+		if err != nil {
+			return err
+		}
+		changed = r
+		if refusal = s.mayAct(caller, r, token); refusal == nil {
+			refusal = do(ctx, tx, r)
+		}
+		if isRefusal(refusal) {
+			return nil
+		}
+		return refusal
+	})
+	if err != nil {
+		return nil, err
+	}
+	return changed, refusal
+}
+
+// mayAct holds the rule of who may act on a reservation: a caller that can only check out proves by the token that it
+// is the holder; order completion and staff act by id and may leave the token out; one that is given must be right.
+func (s *Service) mayAct(caller identity.Caller, r *Reservation, token string) error {
+	if token == "" && (caller.Scopes.Has(identity.ScopeOrders) || caller.Scopes.Has(identity.ScopeSupport)) {
+		return nil
+	}
+	if !s.tokens.Verify(token, r.Organization, r.ID, r.Generation) {
+		return ErrNotHolder
+	}
+	return nil
+}
+
+// mustBeHeld returns the refusal that names the state which r is in instead.
+func mustBeHeld(r *Reservation) error {
+	switch r.State {
+	case StateHeld:
+		return nil
+	case StateConverted:
+		return &AlreadyConvertedError{Binding: r.BindingID, ServiceID: r.ServiceID}
+	case StateCancelled:
+		return ErrCancelled
+	default:
+		return ErrExpired
+	}
+}
+
+// isRefusal tells an answer that leaves the transaction sound from a failure that must roll it back.
+func isRefusal(err error) bool {
+	var converted *AlreadyConvertedError
+	return errors.Is(err, ErrExpired) || errors.Is(err, ErrCancelled) || errors.Is(err, ErrNotHolder) ||
+		errors.Is(err, ErrRenewalLimit) || errors.Is(err, ErrServerInUse) || errors.As(err, &converted)
+}
