@@ -1,0 +1,224 @@
+#!/bin/sh
+# Makes a fresh machine ready: looks for what is missing and installs it with the system's package manager.
+# Silent when nothing is missing. What it cannot install it names in one sentence, and exits 1.
+#
+#   tools/setup.sh        what `make run` needs: Go, and PostgreSQL's server programs
+#   tools/setup.sh test   what `make test` needs: those, and a C compiler for the race detector
+#
+# SETUP_ROOT stands before the folders looked into outside PATH, so that a test can show an empty machine.
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+want_go=1.26
+want_postgres=15
+: "${SETUP_ROOT:=}"
+: "${GOTOOLCHAIN:=auto}"
+export GOTOOLCHAIN
+PATH=$PATH:$SETUP_ROOT/usr/local/go/bin
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# at_least VERSION MINIMUM: both as MAJOR or MAJOR.MINOR, anything after that is ignored.
+at_least() {
+  awk -v have="$1" -v want="$2" 'BEGIN {
+    split(have, h, "."); split(want, w, ".")
+    exit !(h[1] + 0 > w[1] + 0 || (h[1] + 0 == w[1] + 0 && h[2] + 0 >= w[2] + 0))
+  }'
+}
+
+# --- The package manager -------------------------------------------------------------------------------------------
+
+manager() {
+  for m in apt-get dnf apk brew; do
+    if have "$m"; then echo "$m"; return; fi
+  done
+  echo none
+}
+
+# as_root COMMAND...: through sudo where needed; without a terminal it must not ask for a password.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif have sudo; then
+    if [ -t 0 ]; then sudo "$@"; else sudo -n "$@"; fi
+  else
+    say "'$*' needs root, and there is no sudo."
+    return 1
+  fi
+}
+
+# install PACKAGE...: quiet, without questions; what the package manager prints is shown only if it fails.
+install() {
+  say "installing $* with $pm"
+  log=$(mktemp)
+  if install_with "$@" >"$log" 2>&1; then
+    rm -f "$log"
+  else
+    cat "$log" >&2
+    rm -f "$log"
+    return 1
+  fi
+}
+
+install_with() {
+  case $pm in
+    apt-get) as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" ;;
+    dnf) as_root dnf install -q -y "$@" ;;
+    apk) as_root apk add --quiet "$@" ;;
+    brew) brew install --quiet "$@" ;;
+    *) return 1 ;;
+  esac
+}
+
+# apt_offers PACKAGE: the version that apt would install, without epoch ("2:1.24~2" is 1.24~2); empty if none.
+apt_offers() {
+  apt-cache policy "$1" | sed -n 's/^ *Candidate: *\([0-9]*:\)\{0,1\}\([0-9].*\)/\2/p'
+}
+
+# The package lists of a new machine are empty or old. An update that fails (no network) leaves them as they are.
+apt_update() {
+  [ "${apt_updated:-}" ] && return
+  apt_updated=yes
+  say "reading the package lists with apt-get update"
+  as_root apt-get update -qq >/dev/null 2>&1 || say "apt-get update failed, going on with the lists that are here"
+}
+
+# --- Go ------------------------------------------------------------------------------------------------------------
+
+# Asked inside the module: from 1.21 on a go command fetches the toolchain that go.mod names by itself.
+go_version() { (cd "$here" && go env GOVERSION 2>/dev/null) | sed 's/^go//'; }
+go_ok() { have go && at_least "$(go_version)" $want_go; }
+
+install_go() {
+  case $pm in
+    apt-get)
+      apt_update
+      offered=$(apt_offers golang-go)
+      if at_least "${offered:-0}" 1.21; then install golang-go ca-certificates; fi
+      ;;
+    dnf) install golang ;;
+    apk | brew) install go ;;
+  esac
+}
+
+ensure_go() {
+  go_ok && return
+  install_go || true
+  hash -r
+  go_ok && return
+  found="there is none"
+  if have go; then
+    found="this one is $(cd / && go env GOVERSION 2>/dev/null || echo older)"
+    (cd "$here" && go env GOVERSION >/dev/null) || true # its own words, where fetching the newer toolchain failed
+  fi
+  die "Go $want_go or newer is needed, and $found: install it from https://go.dev/dl/ and run this again."
+}
+
+# --- PostgreSQL ----------------------------------------------------------------------------------------------------
+
+# The folders in which server programs stand: PATH, pg_config, Debian, PGDG's RPMs, Alpine, Homebrew, Postgres.app.
+postgres_folders() {
+  if have postgres; then dirname "$(command -v postgres)"; fi
+  if have pg_config; then pg_config --bindir; fi
+  for dir in "$SETUP_ROOT"/usr/lib/postgresql/*/bin "$SETUP_ROOT"/usr/pgsql-*/bin \
+    "$SETUP_ROOT"/usr/libexec/postgresql* "$SETUP_ROOT"/opt/homebrew/opt/postgresql*/bin \
+    "$SETUP_ROOT"/usr/local/opt/postgresql*/bin "$SETUP_ROOT"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin \
+    "$SETUP_ROOT"/Applications/Postgres.app/Contents/Versions/*/bin; do
+    if [ -d "$dir" ]; then echo "$dir"; fi
+  done
+}
+
+postgres_ok() {
+  postgres_folders >"$scratch"
+  while read -r dir; do
+    if ! [ -x "$dir/initdb" ] || ! [ -x "$dir/postgres" ]; then continue; fi
+    version=$("$dir/postgres" --version | sed 's/[^0-9]*//')
+    if at_least "${version:-0}" $want_postgres; then return 0; fi
+  done <"$scratch"
+  return 1
+}
+
+# Debian's package makes a cluster, starts it and keeps it running, which nobody asked for here. Its configuration
+# has a drop-in folder for that: our line stands in it during the installation only.
+dropin=/etc/postgresql-common/createcluster.d
+
+install_postgres_apt() {
+  apt_update
+  offered=$(apt_offers postgresql)
+  at_least "${offered:-0}" $want_postgres || return 0
+  install postgresql-common || return
+  as_root mkdir -p $dropin
+  echo 'create_main_cluster = false' | as_root tee $dropin/allocator-setup.conf >/dev/null
+  status=0
+  install postgresql || status=$?
+  remove_dropin
+  return $status
+}
+
+remove_dropin() {
+  if ! [ -f $dropin/allocator-setup.conf ]; then return; fi
+  as_root rm -f $dropin/allocator-setup.conf
+  as_root rmdir $dropin 2>/dev/null || true
+}
+
+# RHEL 9 offers 13 unless a newer stream is chosen; elsewhere there is no such module, and that is fine.
+install_postgres_dnf() {
+  as_root dnf -q -y module enable postgresql:16 >/dev/null 2>&1 || true
+  install postgresql-server
+}
+
+ensure_postgres() {
+  postgres_ok && return
+  case $pm in
+    apt-get) install_postgres_apt || true ;;
+    dnf) install_postgres_dnf || true ;;
+    apk) install postgresql || true ;;
+    brew) install postgresql@17 || true ;;
+  esac
+  postgres_ok && return
+  case $pm in
+    apt-get) name="postgresql-17 (older systems find it in PostgreSQL's own apt repository)" ;;
+    dnf) name="postgresql-server" ;;
+    brew) name="postgresql@17" ;;
+    *) name="postgresql (its server part)" ;;
+  esac
+  die "PostgreSQL $want_postgres or newer is needed: install the package $name and run this again, or name a running one in $1."
+}
+
+# --- A C compiler --------------------------------------------------------------------------------------------------
+
+# Compiling tells more than looking: a gcc without the C library's headers is common.
+c_ok() {
+  printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $(go env CC) -x c -o /dev/null - 2>/dev/null
+}
+
+ensure_c() {
+  c_ok && return
+  case $pm in
+    apt-get) apt_update; install gcc libc6-dev || true ;;
+    dnf) install gcc glibc-devel || true ;;
+    apk) install gcc musl-dev || true ;;
+  esac
+  hash -r
+  c_ok || die "The race detector needs a C compiler: install gcc (on macOS: xcode-select --install) and run this again."
+}
+
+# --- Steps ---------------------------------------------------------------------------------------------------------
+
+pm=$(manager)
+scratch=$(mktemp)
+trap 'rm -f "$scratch"; remove_dropin' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+ensure_go
+case ${1:-run} in
+  run) [ "${ALLOCATOR_DATABASE_URL:-}" ] || ensure_postgres ALLOCATOR_DATABASE_URL ;;
+  test)
+    ensure_c
+    [ "${TEST_DATABASE_URL:-}" ] || ensure_postgres TEST_DATABASE_URL
+    ;;
+  *) die "usage: tools/setup.sh [run|test]" ;;
+esac
