@@ -61,7 +61,7 @@ const recordTimeout = 2 * time.Second
 // a day, which the retention of 90 days limits to about 2 GB.
 func (a *Audit) Record(ctx context.Context, entry AuditEntry) error {
 	entry.Outcome = OutcomeRefused
-	entry = entry.cleaned()
+	entry = entry.Cleaned()
 	if !a.budget.admit(entry) {
 		return nil
 	}

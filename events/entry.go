@@ -46,9 +46,9 @@ const (
 	maxEntryDetails = 16
 )
 
-// cleaned makes an entry storable whatever a stranger put into it: what is too long is cut, what is no text or could
+// Cleaned makes an entry storable whatever a stranger put into it: what is too long is cut, what is no text or could
 // forge a line of a log is replaced. An attempt must not escape the audit trail by being malformed.
-func (e AuditEntry) cleaned() AuditEntry {
+func (e AuditEntry) Cleaned() AuditEntry {
 	texts := []*string{&e.OrganizationID, &e.ActorKind, &e.ActorID, &e.Action, &e.Subject, &e.Outcome, &e.RequestID}
 	for _, text := range texts {
 		*text = cleanText(*text)
