@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"allocator/events"
+	"allocator/identity"
+)
+
+// Organizations keeps organizations. It implements identity.OrganizationStore.
+type Organizations struct{ pool *pgxpool.Pool }
+
+var _ identity.OrganizationStore = (*Organizations)(nil)
+
+// NewOrganizations makes the store.
+func NewOrganizations(pool *pgxpool.Pool) *Organizations { return &Organizations{pool: pool} }
+
+const organizationColumns = `id, name, hold_seconds, hold_limit, closing, created_at, updated_at, version`
+
+func scanOrganization(row pgx.CollectableRow) (identity.Organization, error) {
+	var o identity.Organization
+	err := row.Scan(&o.ID, &o.Name, &o.HoldSeconds, &o.HoldLimit, &o.Closing, &o.CreatedAt, &o.UpdatedAt, &o.Version)
+	o.CreatedAt, o.UpdatedAt = o.CreatedAt.UTC(), o.UpdatedAt.UTC()
+	return o, err
+}
+
+// oneOrganization runs a query that gives one organization, or pgx.ErrNoRows.
+func oneOrganization(ctx context.Context, q querier, sql string, args ...any) (identity.Organization, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return identity.Organization{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanOrganization)
+}
+
+// CreateOrganization implements identity.OrganizationStore.
+func (s *Organizations) CreateOrganization(
+	ctx context.Context, by identity.Caller, org identity.Organization,
+) (created identity.Organization, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		created, err = oneOrganization(ctx, tx, `
+			INSERT INTO organizations (id, name, hold_seconds, hold_limit, closing)
+			VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (id) DO NOTHING
+			RETURNING `+organizationColumns,
+			org.ID, org.Name, org.HoldSeconds, org.HoldLimit, org.Closing)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return identity.ErrOrganizationExists
+		}
+		if err != nil {
+			return err
+		}
+		return insertAudit(ctx, tx, done(by, org.ID, events.ActionOrganizationCreated, string(org.ID), nil))
+	})
+	return created, wrapped("create the organization", err)
+}
+
+// Organization implements identity.OrganizationStore.
+func (s *Organizations) Organization(ctx context.Context, id identity.OrganizationID) (identity.Organization, error) {
+	org, err := oneOrganization(ctx, s.pool, `SELECT `+organizationColumns+` FROM organizations WHERE id = $1`, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return org, identity.ErrOrganizationNotFound
+	}
+	return org, wrapped("read the organization", err)
+}
+
+// Organizations implements identity.OrganizationStore.
+func (s *Organizations) Organizations(
+	ctx context.Context, after identity.OrganizationID, limit int,
+) ([]identity.Organization, error) {
+	rows, err := s.pool.Query(ctx,
+		`SELECT `+organizationColumns+` FROM organizations WHERE id > $1 ORDER BY id LIMIT $2`, after, limit)
+	if err != nil {
+		return nil, wrapped("list organizations", err)
+	}
+	list, err := pgx.CollectRows(rows, scanOrganization)
+	return list, wrapped("list organizations", err)
+}
+
+// UpdateOrganization implements identity.OrganizationStore.
+func (s *Organizations) UpdateOrganization(
+	ctx context.Context, by identity.Caller, id identity.OrganizationID, patch identity.OrganizationPatch, ifVersion int64,
+) (updated identity.Organization, err error) {
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// 1. Read it under a lock that lets rows which refer to it go on.
+		updated, err = oneOrganization(ctx, tx,
+			`SELECT `+organizationColumns+` FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return identity.ErrOrganizationNotFound
+		}
+		if err != nil {
+			return err
+		}
+		if ifVersion != 0 && ifVersion != updated.Version {
+			return &identity.VersionError{Current: updated.Version}
+		}
+
+		// 2. Change it, if there is anything to change.
+		wanted, changed := patch.Apply(updated)
+		if len(changed) == 0 {
+			return nil
+		}
+		updated, err = oneOrganization(ctx, tx, `
+			UPDATE organizations
+			SET name = $2, hold_seconds = $3, hold_limit = $4, closing = $5, updated_at = clock_timestamp(), version = version + 1
+			WHERE id = $1
+			RETURNING `+organizationColumns,
+			id, wanted.Name, wanted.HoldSeconds, wanted.HoldLimit, wanted.Closing)
+		if err != nil {
+			return err
+		}
+		return insertAudit(ctx, tx, done(by, id, events.ActionOrganizationUpdated, string(id), changed))
+	})
+	return updated, wrapped("change the organization", err)
+}
+
+// wrapped says what was being done when the database failed; a domain's own answers go through as they are matched
+// with errors.Is and errors.As.
+func wrapped(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
