@@ -29,3 +29,11 @@ type AlreadyConvertedError struct {
 func (e *AlreadyConvertedError) Error() string {
 	return fmt.Sprintf("the reservation was already converted for service %s (binding %s)", e.ServiceID, e.Binding)
 }
+
+// Failures of the service itself, which a caller may answer by trying again.
+var (
+	// ErrUnavailable says that the database could not be reached or was too busy; nothing was written.
+	ErrUnavailable = errors.New("the database cannot be reached at the moment, and nothing was changed: try again shortly")
+	// ErrOutcomeUnknown says that the answer to a commit was lost: the change may stand or not.
+	ErrOutcomeUnknown = errors.New("the connection broke while the change was being stored, so it may or may not have happened: send the same request again, with the same key, to learn which")
+)

@@ -1,0 +1,490 @@
+-- +goose Up
+
+-- Every function below is created with this search path pinned, with pg_temp last: a temporary table of the same name
+-- in somebody's session must not stand in for a table that the rules look at.
+SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- What the schema is, and which binaries it can serve. Binaries carry the number of their newest migration.
+-- ---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE schema_compatibility (
+    only_row      boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    oldest_binary bigint NOT NULL -- binaries with an older newest migration must not serve on this schema
+);
+INSERT INTO schema_compatibility (oldest_binary) VALUES (1);
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Rules that are said in one sentence: a trigger whose WHEN clause finds a violation calls this function, which raises
+-- the sentence under the trigger's own name.
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- +goose StatementBegin
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = TG_ARGV[0],
+        CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME, SCHEMA = TG_TABLE_SCHEMA;
+END $$;
+-- +goose StatementEnd
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Servers
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- The one static size by which servers that fit are ranked; inventory.Server.Size computes the same.
+CREATE FUNCTION server_size(cores bigint, mib bigint, drives jsonb, gpus jsonb) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN 4096 * coalesce(cores, 0) + coalesce(mib, 0)
+        + 8 * coalesce((SELECT sum((d ->> 'count')::bigint * (d ->> 'nominal_gb')::bigint)
+                        FROM jsonb_array_elements(drives) AS d), 0)::bigint
+        + 262144 * coalesce((SELECT sum((g ->> 'count')::bigint) FROM jsonb_array_elements(gpus) AS g), 0)::bigint;
+
+-- Whether every wanted group of drives can have its drives at the same time, no drive serving two groups. By Hall's
+-- theorem that is so if, for every set of groups, the drives that fit at least one of them are enough for all of them.
+CREATE FUNCTION drives_fit(have jsonb, want jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (
+        WITH wanted AS (
+            SELECT 1 << (n - 1)::int AS bit, (g ->> 'count_min')::bigint AS count_min,
+                   coalesce((g ->> 'nominal_gb_min')::bigint, 0) AS nominal_gb_min,
+                   g ->> 'medium' AS medium, g ->> 'interface' AS interface
+            FROM jsonb_array_elements(want) WITH ORDINALITY AS w (g, n)
+        ), usable AS (
+            SELECT (d ->> 'count')::bigint AS count, bit_or(wanted.bit) AS serves
+            FROM jsonb_array_elements(have) WITH ORDINALITY AS h (d, n)
+            JOIN wanted ON (d ->> 'nominal_gb')::bigint >= wanted.nominal_gb_min
+                AND (wanted.medium IS NULL OR d ->> 'medium' = wanted.medium)
+                AND (wanted.interface IS NULL OR d ->> 'interface' = wanted.interface)
+            GROUP BY h.n, h.d
+        )
+        SELECT coalesce(bool_and(
+            coalesce((SELECT sum(count) FROM usable WHERE serves & subset <> 0), 0)
+                >= (SELECT sum(count_min) FROM wanted WHERE bit & subset <> 0)), true)
+        FROM generate_series(1, (1 << jsonb_array_length(want)) - 1) AS subset
+    );
+
+CREATE TABLE servers (
+    organization_id text COLLATE "C" NOT NULL,
+    id              uuid NOT NULL,
+    source          text NOT NULL,
+    external_id     text NOT NULL,
+    name            text,
+    serial          text,
+    site            text NOT NULL,
+    rack            text,
+    position        text,
+    manufacturer    text,
+    model           text,
+    cpu_vendor      text,
+    cpu_model       text,
+    cpu_sockets     bigint,
+    cpu_cores       bigint,
+    cpu_threads     bigint,
+    cpu_benchmarks  jsonb NOT NULL DEFAULT '{}',
+    memory_mib      bigint,
+    memory_ecc      boolean,
+    memory_type     text,
+    drives          jsonb, -- NULL: unknown; []: none
+    raid            text,
+    gpus            jsonb, -- NULL: unknown; []: none
+    uplink_mbps     bigint,
+    price_amount    numeric(16, 4),
+    price_currency  text,
+    tags            text[] NOT NULL DEFAULT '{}',
+    attributes      jsonb NOT NULL DEFAULT '{}',
+    size            bigint GENERATED ALWAYS AS (server_size(cpu_cores, memory_mib, drives, gpus)) STORED,
+    state           text NOT NULL,
+    state_reason    text,
+    version         bigint NOT NULL DEFAULT 1,
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT servers_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT servers_one_per_source UNIQUE (organization_id, source, external_id),
+    CONSTRAINT servers_state_known CHECK
+        (state IN ('planned', 'staged', 'ready', 'cleaning', 'maintenance', 'failed', 'retired')),
+    CONSTRAINT servers_raid_known CHECK (raid IN ('none', 'software', 'hardware')),
+    CONSTRAINT servers_site_named CHECK (site <> ''),
+    CONSTRAINT servers_unknown_is_null CHECK (
+        '' <> ALL (ARRAY [name, serial, rack, position, manufacturer, model, cpu_vendor, cpu_model, memory_type, raid])),
+    CONSTRAINT servers_counts_positive CHECK
+        (cpu_sockets > 0 AND cpu_cores > 0 AND cpu_threads > 0 AND memory_mib > 0 AND uplink_mbps > 0),
+    CONSTRAINT servers_lists_are_lists CHECK
+        (jsonb_typeof(drives) = 'array' AND jsonb_typeof(gpus) = 'array'),
+    CONSTRAINT servers_maps_are_maps CHECK
+        (jsonb_typeof(cpu_benchmarks) = 'object' AND jsonb_typeof(attributes) = 'object'),
+    CONSTRAINT servers_price_complete CHECK
+        ((price_amount IS NULL) = (price_currency IS NULL) AND price_amount >= 0)
+);
+
+CREATE TRIGGER servers_are_kept BEFORE DELETE ON servers FOR EACH ROW
+    EXECUTE FUNCTION refuse('A server is never deleted, since old reservations and bindings speak of it: retire it instead.');
+CREATE TRIGGER servers_are_kept_all BEFORE TRUNCATE ON servers FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Servers are never deleted, since old reservations and bindings speak of them: retire them instead.');
+CREATE TRIGGER servers_identity_fixed BEFORE UPDATE ON servers FOR EACH ROW
+    WHEN ((OLD.organization_id, OLD.id) IS DISTINCT FROM (NEW.organization_id, NEW.id))
+    EXECUTE FUNCTION refuse('A server keeps its id and its organization for ever.');
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Reservations
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Which states keep a server from others. The index reservations_one_held_per_server and reservation.State.Holds say
+-- the same; a test compares all three.
+CREATE TABLE reservation_states (
+    state        text PRIMARY KEY,
+    holds_server boolean NOT NULL
+);
+INSERT INTO reservation_states VALUES ('held', true), ('converted', false), ('expired', false), ('cancelled', false);
+
+-- The fence of every reservation and take-over. CACHE 1, so that under a server's row lock numbers are drawn in the
+-- order of commits.
+CREATE SEQUENCE reservation_fence AS bigint CACHE 1;
+
+CREATE TABLE reservations (
+    organization_id text COLLATE "C" NOT NULL,
+    id              uuid NOT NULL,
+    server_id       uuid NOT NULL,
+    order_id        text NOT NULL,
+    order_line      text NOT NULL,
+    unit            bigint NOT NULL DEFAULT 1,
+    customer_ref    text,
+    state           text NOT NULL DEFAULT 'held',
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    created_by_kind text NOT NULL,
+    created_by      text,
+    expires_at      timestamptz NOT NULL,
+    max_expires_at  timestamptz NOT NULL,
+    ended_at        timestamptz,
+    ended_by_kind   text,
+    ended_by        text,
+    end_reason      text,
+    end_text        text,
+    fence           bigint NOT NULL DEFAULT nextval('reservation_fence'),
+    generation      bigint NOT NULL DEFAULT 1,
+    version         bigint NOT NULL DEFAULT 1,
+    idempotency_key text NOT NULL,
+    fingerprint     bytea NOT NULL,
+    token_key       text NOT NULL,
+    requirements    jsonb NOT NULL,
+    reason          jsonb NOT NULL,
+    server          jsonb NOT NULL, -- price and specification as they were
+    decision_id     uuid NOT NULL,
+    CONSTRAINT reservations_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT reservations_state_known CHECK (state IN ('held', 'converted', 'expired', 'cancelled')),
+    CONSTRAINT reservations_final_is_complete CHECK
+        ((state = 'held') = (ended_at IS NULL) AND (state = 'held') = (ended_by_kind IS NULL)),
+    CONSTRAINT reservations_sweep_only_expires CHECK (ended_by_kind <> 'sweep' OR state = 'expired'),
+    CONSTRAINT reservations_unit_positive CHECK (unit > 0),
+    CONSTRAINT reservations_deadline_in_bounds CHECK (expires_at <= max_expires_at)
+);
+
+-- The arbiter: whoever inserts second loses, whatever any code believed. It is created before the unique key below,
+-- since PostgreSQL reports the first violated index only.
+CREATE UNIQUE INDEX reservations_one_held_per_server ON reservations (organization_id, server_id) WHERE state = 'held';
+CREATE UNIQUE INDEX reservations_one_per_key ON reservations (organization_id, idempotency_key);
+
+CREATE INDEX reservations_due ON reservations (expires_at, organization_id, id) WHERE state = 'held'; -- the sweep
+CREATE INDEX reservations_of_order ON reservations (organization_id, order_id, id);
+CREATE INDEX reservations_of_server ON reservations (organization_id, server_id, id);
+CREATE INDEX reservations_open_of_customer ON reservations (organization_id, customer_ref) WHERE state = 'held';
+
+CREATE TRIGGER reservations_start_held BEFORE INSERT ON reservations FOR EACH ROW WHEN (NEW.state <> 'held')
+    EXECUTE FUNCTION refuse('A reservation begins as held.');
+CREATE TRIGGER reservations_identity_fixed BEFORE UPDATE ON reservations FOR EACH ROW
+    WHEN ((OLD.organization_id, OLD.id, OLD.server_id, OLD.order_id, OLD.order_line, OLD.unit, OLD.idempotency_key, OLD.created_at)
+        IS DISTINCT FROM
+          (NEW.organization_id, NEW.id, NEW.server_id, NEW.order_id, NEW.order_line, NEW.unit, NEW.idempotency_key, NEW.created_at))
+    EXECUTE FUNCTION refuse('A reservation keeps its organization, server, order line, unit and key: make a new one instead.');
+CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE ON reservations FOR EACH ROW
+    WHEN ((OLD.reason, OLD.requirements, OLD.server, OLD.decision_id, OLD.fingerprint)
+        IS DISTINCT FROM (NEW.reason, NEW.requirements, NEW.server, NEW.decision_id, NEW.fingerprint))
+    EXECUTE FUNCTION refuse('What was asked, what was chosen and why are frozen on a reservation and never change.');
+CREATE TRIGGER reservations_final_is_final BEFORE UPDATE ON reservations FOR EACH ROW
+    WHEN (OLD.state <> 'held' AND (OLD.state, OLD.ended_at, OLD.ended_by_kind, OLD.ended_by, OLD.expires_at)
+        IS DISTINCT FROM (NEW.state, NEW.ended_at, NEW.ended_by_kind, NEW.ended_by, NEW.expires_at))
+    EXECUTE FUNCTION refuse('A reservation leaves the state held once; converted, expired and cancelled are final.');
+CREATE TRIGGER reservations_fence_grows BEFORE UPDATE ON reservations FOR EACH ROW
+    WHEN (NEW.fence < OLD.fence OR NEW.generation < OLD.generation)
+    EXECUTE FUNCTION refuse('The fence and the generation of a reservation only grow.');
+CREATE TRIGGER reservations_held_are_kept BEFORE DELETE ON reservations FOR EACH ROW WHEN (OLD.state = 'held')
+    EXECUTE FUNCTION refuse('A held reservation is not deleted: cancel it first.');
+CREATE TRIGGER reservations_are_kept BEFORE TRUNCATE ON reservations FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Reservations are not truncated: some may hold servers.');
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Service bindings
+-- ---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE bindings (
+    organization_id text COLLATE "C" NOT NULL,
+    id              uuid NOT NULL,
+    server_id       uuid NOT NULL,
+    service_id      text NOT NULL,
+    reservation_id  uuid, -- NULL: sold before Allocator came
+    order_id        text,
+    order_line      text,
+    unit            bigint,
+    since           timestamptz NOT NULL DEFAULT clock_timestamp(),
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    created_by_kind text NOT NULL,
+    created_by      text,
+    reason          text,
+    decided_at      timestamptz, -- the clock by which the reservation was still alive, read after it was locked
+    hold_expires_at timestamptz, -- its deadline then
+    server          jsonb NOT NULL,
+    ended_at        timestamptz,
+    ended_by_kind   text,
+    ended_by        text,
+    end_reason      text,
+    delivery_failed boolean NOT NULL DEFAULT false,
+    version         bigint NOT NULL DEFAULT 1,
+    CONSTRAINT bindings_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT bindings_decided_in_time CHECK (decided_at < hold_expires_at),
+    CONSTRAINT bindings_conversion_complete CHECK (
+        (reservation_id IS NULL) = (order_id IS NULL) AND (reservation_id IS NULL) = (order_line IS NULL)
+        AND (reservation_id IS NULL) = (unit IS NULL) AND (reservation_id IS NULL) = (decided_at IS NULL)
+        AND (reservation_id IS NULL) = (hold_expires_at IS NULL)),
+    CONSTRAINT bindings_end_complete CHECK ((ended_at IS NULL) = (ended_by_kind IS NULL))
+);
+
+CREATE UNIQUE INDEX bindings_one_active_per_server ON bindings (organization_id, server_id) WHERE ended_at IS NULL;
+CREATE UNIQUE INDEX bindings_one_active_per_service ON bindings (organization_id, service_id) WHERE ended_at IS NULL;
+CREATE UNIQUE INDEX bindings_one_per_reservation ON bindings (organization_id, reservation_id);
+CREATE INDEX bindings_of_order ON bindings (organization_id, order_id, id);
+CREATE INDEX bindings_of_server ON bindings (organization_id, server_id, id);
+CREATE INDEX bindings_of_service ON bindings (organization_id, service_id, id);
+
+CREATE TRIGGER bindings_start_active BEFORE INSERT ON bindings FOR EACH ROW WHEN (NEW.ended_at IS NOT NULL)
+    EXECUTE FUNCTION refuse('A binding begins active.');
+CREATE TRIGGER bindings_identity_fixed BEFORE UPDATE ON bindings FOR EACH ROW
+    WHEN ((OLD.organization_id, OLD.id, OLD.server_id, OLD.service_id, OLD.reservation_id, OLD.order_id, OLD.order_line,
+           OLD.unit, OLD.decided_at, OLD.hold_expires_at, OLD.server)
+        IS DISTINCT FROM
+          (NEW.organization_id, NEW.id, NEW.server_id, NEW.service_id, NEW.reservation_id, NEW.order_id, NEW.order_line,
+           NEW.unit, NEW.decided_at, NEW.hold_expires_at, NEW.server))
+    EXECUTE FUNCTION refuse('A binding keeps its server, service, reservation and order line: end it and make a new one.');
+CREATE TRIGGER bindings_end_once BEFORE UPDATE ON bindings FOR EACH ROW
+    WHEN (OLD.ended_at IS NOT NULL AND (OLD.ended_at, OLD.ended_by_kind, OLD.ended_by)
+        IS DISTINCT FROM (NEW.ended_at, NEW.ended_by_kind, NEW.ended_by))
+    EXECUTE FUNCTION refuse('An ended binding is not opened again: its server may be sold to somebody else.');
+CREATE TRIGGER bindings_active_are_kept BEFORE DELETE ON bindings FOR EACH ROW WHEN (OLD.ended_at IS NULL)
+    EXECUTE FUNCTION refuse('An active binding is not deleted: end it first.');
+CREATE TRIGGER bindings_are_kept BEFORE TRUNCATE ON bindings FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Bindings are not truncated: some are active.');
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Occupancy: one row per server that is held or bound. Two unique indexes on two tables cannot exclude each other, in
+-- whatever order or isolation level; one row can. Only the triggers of reservations and bindings write it.
+-- ---------------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE occupancy (
+    organization_id text COLLATE "C" NOT NULL,
+    server_id       uuid NOT NULL,
+    order_id        text,
+    order_line      text,
+    unit            bigint,
+    reservation_id  uuid,
+    binding_id      uuid,
+    CONSTRAINT occupancy_one_per_server PRIMARY KEY (organization_id, server_id),
+    CONSTRAINT occupancy_one_per_order_line UNIQUE (organization_id, order_id, order_line, unit),
+    CONSTRAINT occupancy_one_owner CHECK (num_nonnulls(reservation_id, binding_id) = 1)
+);
+
+CREATE TRIGGER occupancy_by_triggers_only BEFORE INSERT OR UPDATE OR DELETE ON occupancy FOR EACH ROW
+    WHEN (pg_trigger_depth() = 0)
+    EXECUTE FUNCTION refuse('Occupancy follows reservations and bindings by itself: change those instead.');
+CREATE TRIGGER occupancy_is_kept BEFORE TRUNCATE ON occupancy FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Occupancy is not truncated: it keeps servers from being sold twice.');
+
+-- The triggers on reservations and bindings are AFTER ROW: a BEFORE trigger would leave an occupancy row behind when
+-- the row itself is refused, and that server would never be sold again.
+
+-- +goose StatementBegin
+CREATE FUNCTION reservation_occupies() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM servers WHERE organization_id = NEW.organization_id AND id = NEW.server_id) THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+            MESSAGE = 'A reservation holds a server of its own organization; there is none with this id.';
+    END IF;
+    INSERT INTO occupancy (organization_id, server_id, order_id, order_line, unit, reservation_id)
+    VALUES (NEW.organization_id, NEW.server_id, NEW.order_id, NEW.order_line, NEW.unit, NEW.id);
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER reservations_occupy AFTER INSERT ON reservations FOR EACH ROW EXECUTE FUNCTION reservation_occupies();
+
+-- +goose StatementBegin
+CREATE FUNCTION reservation_vacates() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    DELETE FROM occupancy
+    WHERE organization_id = OLD.organization_id AND server_id = OLD.server_id AND reservation_id = OLD.id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+            MESSAGE = 'The reservation does not hold its server any more: a binding has it.';
+    END IF;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER reservations_vacate AFTER UPDATE ON reservations FOR EACH ROW
+    WHEN (OLD.state = 'held' AND NEW.state IN ('expired', 'cancelled'))
+    EXECUTE FUNCTION reservation_vacates();
+
+-- +goose StatementBegin
+CREATE FUNCTION reservation_has_binding() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM bindings WHERE organization_id = NEW.organization_id AND reservation_id = NEW.id) THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+            MESSAGE = 'A converted reservation has a binding, written in the same transaction.';
+    END IF;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE CONSTRAINT TRIGGER reservations_converted_has_binding AFTER UPDATE ON reservations
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (OLD.state = 'held' AND NEW.state = 'converted')
+    EXECUTE FUNCTION reservation_has_binding();
+
+-- A conversion moves the occupancy row in place, so that at no instant the server is free. The reservation row is
+-- locked first: a cancellation or an expiry that is under way is waited for, and then there is nothing to move.
+-- +goose StatementBegin
+CREATE FUNCTION binding_occupies() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NEW.reservation_id IS NULL THEN
+        IF NOT EXISTS (SELECT FROM servers WHERE organization_id = NEW.organization_id AND id = NEW.server_id) THEN
+            RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+                MESSAGE = 'A binding sells a server of its own organization; there is none with this id.';
+        END IF;
+        INSERT INTO occupancy (organization_id, server_id, binding_id)
+        VALUES (NEW.organization_id, NEW.server_id, NEW.id);
+        RETURN NULL;
+    END IF;
+    PERFORM FROM reservations WHERE organization_id = NEW.organization_id AND id = NEW.reservation_id FOR UPDATE;
+    UPDATE occupancy SET reservation_id = NULL, binding_id = NEW.id
+    WHERE organization_id = NEW.organization_id AND server_id = NEW.server_id AND reservation_id = NEW.reservation_id
+        AND (order_id, order_line, unit) = (NEW.order_id, NEW.order_line, NEW.unit);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+            MESSAGE = 'A binding takes over the server and the order line that its reservation holds; this one holds them no more.';
+    END IF;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER bindings_occupy AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION binding_occupies();
+
+-- +goose StatementBegin
+CREATE FUNCTION binding_vacates() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    DELETE FROM occupancy
+    WHERE organization_id = OLD.organization_id AND server_id = OLD.server_id AND binding_id = OLD.id;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER bindings_vacate AFTER UPDATE ON bindings FOR EACH ROW
+    WHEN (OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL) EXECUTE FUNCTION binding_vacates();
+
+-- +goose StatementBegin
+CREATE FUNCTION binding_has_converted() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM reservations WHERE organization_id = NEW.organization_id AND id = NEW.reservation_id
+                   AND state = 'converted') THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+            MESSAGE = 'The reservation of a binding is converted in the same transaction.';
+    END IF;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE CONSTRAINT TRIGGER bindings_reservation_converted AFTER INSERT ON bindings
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.reservation_id IS NOT NULL)
+    EXECUTE FUNCTION binding_has_converted();
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Events and decisions, by month. Their ids are UUIDv7, so a month is a range of ids.
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- The smallest UUIDv7 of an instant.
+CREATE FUNCTION uuid_v7_floor(at timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid;
+
+CREATE TABLE events (
+    organization_id text COLLATE "C" NOT NULL,
+    id              uuid NOT NULL,
+    type            text NOT NULL,
+    at              timestamptz NOT NULL DEFAULT clock_timestamp(),
+    actor_kind      text NOT NULL,
+    actor_id        text,
+    reservation_id  uuid,
+    binding_id      uuid,
+    server_id       uuid,
+    order_id        text,
+    decision_id     uuid,
+    data            jsonb NOT NULL DEFAULT '{}',
+    written_by      xid8 NOT NULL DEFAULT pg_current_xact_id(), -- readers stay below the oldest running transaction
+    CONSTRAINT events_pkey PRIMARY KEY (organization_id, id)
+) PARTITION BY RANGE (id);
+CREATE TABLE events_default PARTITION OF events DEFAULT;
+CREATE INDEX events_of_order ON events (organization_id, order_id, id);
+CREATE INDEX events_of_reservation ON events (organization_id, reservation_id, id);
+CREATE TRIGGER events_are_final BEFORE UPDATE OR DELETE ON events FOR EACH ROW
+    EXECUTE FUNCTION refuse('An event is written once and stays as it is; whole months are dropped when they are old.');
+
+-- Written once and never recomputed. No personal data: the customer stands on the reservation, where it can be erased.
+CREATE TABLE decisions (
+    organization_id text COLLATE "C" NOT NULL,
+    id              uuid NOT NULL,
+    created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    order_id        text NOT NULL,
+    order_line      text NOT NULL,
+    unit            bigint NOT NULL,
+    outcome         text NOT NULL,
+    cause           text,
+    reservation_id  uuid,
+    by_kind         text NOT NULL,
+    by_id           text,
+    body            jsonb NOT NULL,
+    roster_hash     bytea, -- which servers were looked at
+    verdicts_hash   bytea, -- what spoke against each of them
+    sampled         boolean NOT NULL DEFAULT false,
+    CONSTRAINT decisions_pkey PRIMARY KEY (organization_id, id)
+) PARTITION BY RANGE (id);
+CREATE TABLE decisions_default PARTITION OF decisions DEFAULT;
+CREATE INDEX decisions_of_order ON decisions (organization_id, order_id, id);
+CREATE TRIGGER decisions_are_final BEFORE UPDATE OR DELETE ON decisions FOR EACH ROW
+    EXECUTE FUNCTION refuse('A decision is written once and stays as it is; whole months are dropped when they are old.');
+
+-- The lists that decisions froze, each distinct one once. Not unique on purpose: a unique index would make one request
+-- wait for another that writes the same list; two that race leave two equal rows, which harms nobody.
+CREATE TABLE decision_lists (
+    organization_id text COLLATE "C" NOT NULL,
+    id              uuid NOT NULL,
+    hash            bytea NOT NULL,
+    body            bytea NOT NULL,
+    CONSTRAINT decision_lists_pkey PRIMARY KEY (organization_id, id)
+) PARTITION BY RANGE (id);
+CREATE TABLE decision_lists_default PARTITION OF decision_lists DEFAULT;
+CREATE INDEX decision_lists_by_hash ON decision_lists (organization_id, hash);
+CREATE TRIGGER decision_lists_are_final BEFORE UPDATE OR DELETE ON decision_lists FOR EACH ROW
+    EXECUTE FUNCTION refuse('A frozen list is written once and stays as it is; whole months are dropped when they are old.');
+
+-- Makes the partitions of the current month and of the given number of months after it, where they are missing, for
+-- every table kept by month. Returns how many it made.
+-- +goose StatementBegin
+CREATE FUNCTION make_month_partitions(months_ahead int) RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+    parent text;
+    month  timestamptz;
+    made   int := 0;
+BEGIN
+    FOREACH parent IN ARRAY ARRAY ['events', 'decisions', 'decision_lists'] LOOP
+        FOR ahead IN 0..months_ahead LOOP
+            month := date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + make_interval(months => ahead);
+            IF to_regclass(format('%I', parent || to_char(month AT TIME ZONE 'UTC', '_YYYY_MM'))) IS NULL THEN
+                EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
+                    parent || to_char(month AT TIME ZONE 'UTC', '_YYYY_MM'), parent,
+                    uuid_v7_floor(month), uuid_v7_floor(month + interval '1 month'));
+                made := made + 1;
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN made;
+END $$;
+-- +goose StatementEnd
+SELECT make_month_partitions(3);
