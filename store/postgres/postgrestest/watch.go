@@ -1,0 +1,49 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package postgrestest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// watchScript waits for the end of its input, which comes when the test process
+// has ended, however that happened. Then it makes sure that the server is gone,
+// without ceremony, and removes its directory.
+const watchScript = `
+cat >/dev/null
+pid=$(head -n 1 "$1/pgdata/postmaster.pid" 2>/dev/null)
+tries=0
+if [ -n "$pid" ]; then
+	kill -QUIT "$pid" 2>/dev/null
+	while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 200 ]; do
+		sleep 0.1
+		tries=$((tries + 1))
+	done
+fi
+rm -rf "$1"
+`
+
+// watch starts the watching shell. Go offers no hook at the end of a test
+// binary, and none could run after a kill.
+func watch(home string) error {
+	input, ours, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("watch over the test server: %w", err)
+	}
+	shell := exec.Command("/bin/sh", "-c", watchScript, "watch", home)
+	shell.Stdin = input
+	shell.Dir = "/"
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is not for it
+	if err := shell.Start(); err != nil {
+		return fmt.Errorf("watch over the test server: %w", err)
+	}
+	watching = ours
+	return input.Close()
+}
+
+// watching is the end of the pipe that closes with this process. It is kept in a
+// variable because a collected file is a closed one.
+var watching *os.File
