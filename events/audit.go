@@ -42,10 +42,9 @@ type Audit struct {
 	budget *budget
 }
 
-// NewAudit makes the service. Run must be running for the count of suppressed attempts to be written in time.
-func NewAudit(store AuditStore) *Audit { return newAudit(store, time.Now) }
-
-func newAudit(store AuditStore, now func() time.Time) *Audit {
+// NewAudit makes the service. The clock, time.Now but in tests, measures the minutes of Record. Run must be running for
+// the counts of suppressed attempts to be written in time.
+func NewAudit(store AuditStore, now func() time.Time) *Audit {
 	return &Audit{store: store, budget: newBudget(now)}
 }
 

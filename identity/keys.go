@@ -51,10 +51,9 @@ type Keys struct {
 	now   func() time.Time
 }
 
-// NewKeys makes the service. Run must be running for the last use of keys to be recorded.
-func NewKeys(store KeyStore) *Keys { return newKeys(store, time.Now) }
-
-func newKeys(store KeyStore, now func() time.Time) *Keys {
+// NewKeys makes the service. The clock, time.Now but in tests, measures the age of what is cached, and nothing else
+// but that a new key's expiry lies ahead. Run must be running for the last use of keys to be recorded.
+func NewKeys(store KeyStore, now func() time.Time) *Keys {
 	return &Keys{store: store, cache: newKeyCache(store.LookUpKey, now), uses: newKeyUses(), now: now}
 }
 

@@ -17,24 +17,12 @@ CREATE TABLE organizations (
     CONSTRAINT organizations_hold_limit_is_positive CHECK (hold_limit BETWEEN 1 AND 10000)
 );
 
--- +goose StatementBegin
-CREATE FUNCTION organizations_are_kept() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'UPDATE' AND NEW.id = OLD.id THEN
-        RETURN NEW;
-    END IF;
-    RAISE EXCEPTION 'an organization is never deleted and its id never changes: decisions and the audit trail name it, and nobody else may come to own it; set closing instead'
-        USING ERRCODE = 'restrict_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
-END
-$$;
--- +goose StatementEnd
-
-CREATE TRIGGER organizations_are_never_deleted BEFORE DELETE ON organizations
-    FOR EACH ROW EXECUTE FUNCTION organizations_are_kept();
-CREATE TRIGGER organizations_keep_their_id BEFORE UPDATE OF id ON organizations
-    FOR EACH ROW EXECUTE FUNCTION organizations_are_kept();
-CREATE TRIGGER organizations_are_never_truncated BEFORE TRUNCATE ON organizations
-    FOR EACH STATEMENT EXECUTE FUNCTION organizations_are_kept();
+CREATE TRIGGER organizations_are_kept BEFORE DELETE ON organizations FOR EACH ROW
+    EXECUTE FUNCTION refuse('Organizations are never deleted: decisions and the audit trail name them, and nobody else may come to own their id. Set closing instead.');
+CREATE TRIGGER organizations_are_kept_all BEFORE TRUNCATE ON organizations FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Organizations are never deleted, so they are not truncated either.');
+CREATE TRIGGER organizations_identity_fixed BEFORE UPDATE ON organizations FOR EACH ROW WHEN (NEW.id <> OLD.id)
+    EXECUTE FUNCTION refuse('The id of an organization never changes.');
 
 -- API keys. secret_hash is the SHA-256 of 256 random bits; the secret itself is nowhere.
 CREATE TABLE api_keys (
@@ -66,29 +54,14 @@ CREATE TABLE api_keys (
 -- One of the exceptions to keys that lead with the organization: whoever sends a key has yet to be told apart by it.
 CREATE UNIQUE INDEX api_keys_id ON api_keys (id);
 
--- +goose StatementBegin
-CREATE FUNCTION api_keys_are_not_rewritten() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF OLD.revoked_at IS NOT NULL AND
-        (NEW.revoked_at, NEW.revoked_by_kind, NEW.revoked_by_id)
-        IS DISTINCT FROM (OLD.revoked_at, OLD.revoked_by_kind, OLD.revoked_by_id)
-    THEN
-        RAISE EXCEPTION 'a revoked key stays revoked: make a new one'
-            USING ERRCODE = 'restrict_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
-    END IF;
-    IF (NEW.organization_id, NEW.id, NEW.scopes, NEW.secret_hash, NEW.created_at, NEW.created_by_kind, NEW.created_by_id, NEW.expires_at)
-        IS DISTINCT FROM (OLD.organization_id, OLD.id, OLD.scopes, OLD.secret_hash, OLD.created_at, OLD.created_by_kind, OLD.created_by_id, OLD.expires_at)
-    THEN
-        RAISE EXCEPTION 'what a key may do and how long does not change: make a new one and revoke this one'
-            USING ERRCODE = 'restrict_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
-    END IF;
-    RETURN NEW;
-END
-$$;
--- +goose StatementEnd
-
-CREATE TRIGGER api_keys_are_only_used_or_revoked BEFORE UPDATE ON api_keys
-    FOR EACH ROW EXECUTE FUNCTION api_keys_are_not_rewritten();
+CREATE TRIGGER api_keys_revocation_final BEFORE UPDATE ON api_keys FOR EACH ROW
+    WHEN (OLD.revoked_at IS NOT NULL AND (NEW.revoked_at, NEW.revoked_by_kind, NEW.revoked_by_id)
+        IS DISTINCT FROM (OLD.revoked_at, OLD.revoked_by_kind, OLD.revoked_by_id))
+    EXECUTE FUNCTION refuse('A revoked key stays revoked: make a new one.');
+CREATE TRIGGER api_keys_rights_fixed BEFORE UPDATE ON api_keys FOR EACH ROW
+    WHEN ((NEW.organization_id, NEW.id, NEW.scopes, NEW.secret_hash, NEW.created_at, NEW.created_by_kind, NEW.created_by_id, NEW.expires_at)
+        IS DISTINCT FROM (OLD.organization_id, OLD.id, OLD.scopes, OLD.secret_hash, OLD.created_at, OLD.created_by_kind, OLD.created_by_id, OLD.expires_at))
+    EXECUTE FUNCTION refuse('What a key may do, and for how long, never changes: make a new one and revoke this one.');
 
 -- The global value of each release switch. No row: off. Global, so no organization leads its key.
 CREATE TABLE flags (
@@ -146,21 +119,10 @@ CREATE INDEX audit_refused_by_time ON audit (at) WHERE outcome = 'refused';
 CREATE FUNCTION audit_retention(outcome text) RETURNS interval IMMUTABLE LANGUAGE sql
     RETURN CASE outcome WHEN 'refused' THEN interval '90 days' ELSE interval '400 days' END;
 
--- +goose StatementBegin
-CREATE FUNCTION audit_is_kept() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP = 'DELETE' AND OLD.at < clock_timestamp() - audit_retention(OLD.outcome) THEN
-        RETURN OLD;
-    END IF;
-    RAISE EXCEPTION 'the audit trail is only added to: no entry is changed, and none is deleted before its time is over'
-        USING ERRCODE = 'restrict_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME;
-END
-$$;
--- +goose StatementEnd
-
-CREATE TRIGGER audit_is_never_updated BEFORE UPDATE ON audit
-    FOR EACH ROW EXECUTE FUNCTION audit_is_kept();
-CREATE TRIGGER audit_is_deleted_only_after_its_retention BEFORE DELETE ON audit
-    FOR EACH ROW EXECUTE FUNCTION audit_is_kept();
-CREATE TRIGGER audit_is_never_truncated BEFORE TRUNCATE ON audit
-    FOR EACH STATEMENT EXECUTE FUNCTION audit_is_kept();
+CREATE TRIGGER audit_is_final BEFORE UPDATE ON audit FOR EACH ROW
+    EXECUTE FUNCTION refuse('The audit trail is only added to: no entry is ever changed.');
+CREATE TRIGGER audit_is_kept_for_its_time BEFORE DELETE ON audit FOR EACH ROW
+    WHEN (OLD.at >= clock_timestamp() - audit_retention(OLD.outcome))
+    EXECUTE FUNCTION refuse('The audit trail is only added to: no entry is deleted before its time is over, which audit_retention() tells.');
+CREATE TRIGGER audit_is_kept BEFORE TRUNCATE ON audit FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('The audit trail is not truncated: old entries are deleted when their time is over.');

@@ -28,8 +28,8 @@ func insertAudit(ctx context.Context, q querier, entry events.AuditEntry) error 
 	return nil
 }
 
-// done is the entry for something that a caller did in the given organization's matters.
-func done(by identity.Caller, org identity.OrganizationID, action, subject string, detail map[string]string) events.AuditEntry {
+// auditDone is the entry for something that a caller did in the given organization's matters.
+func auditDone(by identity.Caller, org identity.OrganizationID, action, subject string, detail map[string]string) events.AuditEntry {
 	return events.AuditEntry{
 		OrganizationID: string(org),
 		ActorKind:      string(by.Actor.Kind),

@@ -68,8 +68,8 @@ func gatherFlags(rows []flagRow) []featureflags.Flag {
 	return flags
 }
 
-// doneFlag is the audit entry for a switch; an empty organization is the platform.
-func doneFlag(by featureflags.By, organizationID, action, key string, detail map[string]string) events.AuditEntry {
+// auditFlag is the audit entry for a switch; an empty organization is the platform.
+func auditFlag(by featureflags.By, organizationID, action, key string, detail map[string]string) events.AuditEntry {
 	return events.AuditEntry{
 		OrganizationID: organizationID,
 		ActorKind:      by.ActorKind,

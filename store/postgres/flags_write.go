@@ -22,7 +22,7 @@ func (s *Flags) SetFlag(ctx context.Context, by featureflags.By, key string, per
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		return insertAudit(ctx, tx, doneFlag(by, "", events.ActionFlagSet, key,
+		return insertAudit(ctx, tx, auditFlag(by, "", events.ActionFlagSet, key,
 			map[string]string{"percent": strconv.Itoa(percent)}))
 	})
 	return wrapped("set the switch", err)
@@ -50,7 +50,7 @@ func (s *Flags) SetFlagOverride(
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}
-		return insertAudit(ctx, tx, doneFlag(by, organizationID, events.ActionFlagOverrideSet, key,
+		return insertAudit(ctx, tx, auditFlag(by, organizationID, events.ActionFlagOverrideSet, key,
 			map[string]string{"enabled": strconv.FormatBool(enabled)}))
 	})
 	return wrapped("set the organization's switch", err)
@@ -73,7 +73,7 @@ func (s *Flags) DeleteFlagOverride(ctx context.Context, by featureflags.By, key,
 		if tag.RowsAffected() == 0 {
 			return featureflags.ErrOverrideNotFound
 		}
-		return insertAudit(ctx, tx, doneFlag(by, organizationID, events.ActionFlagOverrideDeleted, key, nil))
+		return insertAudit(ctx, tx, auditFlag(by, organizationID, events.ActionFlagOverrideDeleted, key, nil))
 	})
 	return wrapped("delete the organization's switch", err)
 }

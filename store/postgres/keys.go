@@ -75,7 +75,7 @@ func (s *Keys) CreateKey(
 		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, done(by, created.Organization, events.ActionKeyCreated, string(created.ID),
+		return insertAudit(ctx, tx, auditDone(by, created.Organization, events.ActionKeyCreated, string(created.ID),
 			map[string]string{"name": created.Name, "scopes": created.Scopes.String()}))
 	})
 	return created, wrapped("create the key", err)
@@ -140,7 +140,7 @@ func (s *Keys) RevokeKey(
 		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, done(by, org, events.ActionKeyRevoked, string(id), map[string]string{"name": revoked.Name}))
+		return insertAudit(ctx, tx, auditDone(by, org, events.ActionKeyRevoked, string(id), map[string]string{"name": revoked.Name}))
 	})
 	return revoked, wrapped("revoke the key", err)
 }

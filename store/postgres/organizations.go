@@ -55,7 +55,7 @@ func (s *Organizations) CreateOrganization(
 		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, done(by, org.ID, events.ActionOrganizationCreated, string(org.ID), nil))
+		return insertAudit(ctx, tx, auditDone(by, org.ID, events.ActionOrganizationCreated, string(org.ID), nil))
 	})
 	return created, wrapped("create the organization", err)
 }
@@ -114,7 +114,7 @@ func (s *Organizations) UpdateOrganization(
 		if err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, done(by, id, events.ActionOrganizationUpdated, string(id), changed))
+		return insertAudit(ctx, tx, auditDone(by, id, events.ActionOrganizationUpdated, string(id), changed))
 	})
 	return updated, wrapped("change the organization", err)
 }
