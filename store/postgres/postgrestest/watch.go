@@ -14,11 +14,12 @@ import (
 // without ceremony, and removes its directory.
 const watchScript = `
 cat >/dev/null
-pid=$(head -n 1 "$1/pgdata/postmaster.pid" 2>/dev/null)
+file="$1/pgdata/postmaster.pid"
+pid=$(head -n 1 "$file" 2>/dev/null)
 tries=0
 if [ -n "$pid" ]; then
 	kill -QUIT "$pid" 2>/dev/null
-	while kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 200 ]; do
+	while [ -f "$file" ] && kill -0 "$pid" 2>/dev/null && [ "$tries" -lt 200 ]; do
 		sleep 0.1
 		tries=$((tries + 1))
 	done
