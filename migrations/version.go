@@ -18,7 +18,7 @@ import (
 // it can serve, because a binary needs every migration it was built with.
 func Latest() int64 {
 	latest := int64(riverNumber)
-	for _, name := range names() {
+	for _, name := range namesIn(files) {
 		if number, err := goose.NumericComponent(name); err == nil {
 			latest = max(latest, number)
 		}
@@ -26,7 +26,7 @@ func Latest() int64 {
 	return latest
 }
 
-// Queryer is a pool, a connection or a transaction.
+// Queryer is a pool or a connection.
 type Queryer interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -46,23 +46,25 @@ func Version(ctx context.Context, db Queryer) (int64, error) {
 }
 
 // ContentHash changes whenever a migration does. Test databases are kept by it.
-func ContentHash() string {
+func ContentHash() string { return contentHash(files) }
+
+func contentHash(files fs.FS) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "river %d at %d\n", riverSchema, riverNumber)
-	for _, name := range names() {
-		content, err := files.ReadFile(name)
+	for _, name := range namesIn(files) {
+		content, err := fs.ReadFile(files, name)
 		if err != nil {
-			panic(fmt.Sprintf("embedded migration %s cannot be read: %v", name, err)) // it was listed by the same file system
+			panic(fmt.Sprintf("migration %s cannot be read: %v", name, err)) // embedded, and just listed
 		}
 		fmt.Fprintf(hash, "%s %d\n%s\n", name, len(content), content)
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:8])
 }
 
-func names() []string {
+func namesIn(files fs.FS) []string {
 	found, err := fs.Glob(files, "*.sql")
 	if err != nil {
-		panic(fmt.Sprintf("list the embedded migrations: %v", err)) // the pattern is a constant
+		panic(fmt.Sprintf("list the migrations: %v", err)) // the pattern is a constant
 	}
 	return found
 }

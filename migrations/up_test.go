@@ -1,0 +1,153 @@
+package migrations_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"allocator/migrations"
+	"allocator/store/postgres/postgrestest"
+)
+
+// recorder is a log that tests can read: how often each migration was applied,
+// and a signal for each warning.
+type recorder struct {
+	mu       sync.Mutex
+	applied  map[int64]int
+	warnings chan string
+}
+
+func newRecorder() *recorder {
+	return &recorder{applied: map[int64]int{}, warnings: make(chan string, 100)}
+}
+
+func (*recorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (r *recorder) WithAttrs([]slog.Attr) slog.Handler             { return r }
+func (r *recorder) WithGroup(string) slog.Handler                  { return r }
+
+func (r *recorder) Handle(_ context.Context, record slog.Record) error {
+	if record.Level >= slog.LevelWarn {
+		r.warnings <- record.Message
+	}
+	if record.Message != "migration applied" {
+		return nil
+	}
+	record.Attrs(func(attr slog.Attr) bool {
+		if attr.Key == "version" {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.applied[attr.Value.Int64()]++
+		}
+		return true
+	})
+	return nil
+}
+
+func versionOf(t *testing.T, pool *pgxpool.Pool) int64 {
+	t.Helper()
+	version, err := migrations.Version(t.Context(), pool)
+	require.NoError(t, err)
+	return version
+}
+
+func TestReplicasThatStartTogetherTakeTurns(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		url, log := postgrestest.EmptyURL(t), newRecorder()
+		errs := make(chan error, 3)
+		start := make(chan struct{})
+		for range cap(errs) {
+			pool := postgrestest.Pool(t, url)
+			go func() {
+				<-start
+				errs <- migrations.Up(t.Context(), pool, slog.New(log))
+			}()
+		}
+		close(start)
+		for range cap(errs) {
+			require.NoError(t, <-errs)
+		}
+		require.Contains(t, log.applied, migrations.Latest())
+		for version, times := range log.applied {
+			require.Equal(t, 1, times, "migration %d", version)
+		}
+		require.Equal(t, migrations.Latest(), versionOf(t, postgrestest.Pool(t, url)))
+	}
+}
+
+func TestUpOnACurrentSchemaDoesNothing(t *testing.T) {
+	t.Parallel()
+	pool, log := postgrestest.New(t), newRecorder()
+	require.NoError(t, migrations.Up(t.Context(), pool, slog.New(log)))
+	require.Empty(t, log.applied)
+}
+
+func TestPoolOfOneConnectionIsEnough(t *testing.T) {
+	t.Parallel()
+	config, err := pgxpool.ParseConfig(postgrestest.EmptyURL(t))
+	require.NoError(t, err)
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer pool.Close()
+
+	require.NoError(t, migrations.Up(t.Context(), pool, slog.New(slog.DiscardHandler)))
+	require.Equal(t, migrations.Latest(), versionOf(t, pool))
+}
+
+func TestServiceTimeoutsDoNotCutAMigration(t *testing.T) {
+	t.Parallel()
+	config, err := pgxpool.ParseConfig(postgrestest.EmptyURL(t))
+	require.NoError(t, err)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SET statement_timeout = '1ms'")
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer pool.Close()
+
+	require.NoError(t, migrations.Up(t.Context(), pool, slog.New(slog.DiscardHandler)))
+}
+
+func TestMigrationThatCannotHaveItsTableIsBegunAgain(t *testing.T) {
+	t.Parallel()
+	url, log := postgrestest.EmptyURL(t), newRecorder()
+	blocker, err := postgrestest.Pool(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = blocker.Rollback(context.Background()) }()
+	_, err = blocker.Exec(t.Context(), "CREATE TABLE river_migration (line text)")
+	require.NoError(t, err)
+
+	done := make(chan error, 1)
+	pool := postgrestest.Pool(t, url)
+	go func() { done <- migrations.UpWithLockTimeout(t.Context(), pool, slog.New(log), 50*time.Millisecond) }()
+	select {
+	case <-log.warnings:
+	case err := <-done:
+		t.Fatalf("the migration should be waiting for its table, it returned %v", err)
+	}
+	require.NoError(t, blocker.Rollback(t.Context()))
+
+	require.NoError(t, <-done)
+	require.Equal(t, migrations.Latest(), versionOf(t, pool))
+}
+
+func TestMigrationGivesUpOnATableItNeverGets(t *testing.T) {
+	t.Parallel()
+	url, log := postgrestest.EmptyURL(t), newRecorder()
+	blocker, err := postgrestest.Pool(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = blocker.Rollback(context.Background()) }()
+	_, err = blocker.Exec(t.Context(), "CREATE TABLE river_migration (line text)")
+	require.NoError(t, err)
+
+	err = migrations.UpWithLockTimeout(t.Context(), postgrestest.Pool(t, url), slog.New(log), time.Millisecond)
+	require.ErrorContains(t, err, "lock timeout")
+}
