@@ -28,10 +28,12 @@ type Store interface {
 
 // Tx is one transaction of a reservation. Its methods lock at most one server at a time.
 type Tx interface {
-	// Open asks everything that can be asked before a server is chosen, in this order and each in a statement of its
-	// own: the key; the advisory try-locks of key and order line; then, behind the locks, key and order line, the
-	// customer's open holds and the organization's policy; and last the inventory.
+	// Open asks everything that can be asked before the inventory is looked at, in this order and each in a statement
+	// of its own: the key; the advisory try-locks of key and order line; then, behind the locks, key and order line,
+	// the customer's open holds and the organization's policy.
 	Open(ctx context.Context, q Question) (*Opening, error)
+	// Snapshot reads every server of the organization and what holds it, in one statement.
+	Snapshot(ctx context.Context, org identity.OrganizationID) (Snapshot, error)
 	// AskAgain asks key and order line in a new statement, which sees whatever has been committed meanwhile.
 	AskAgain(ctx context.Context, q Question) (Existing, error)
 	// ExpireHold moves one dead hold to expired and tells whether it did; it may wait for that row.
@@ -67,7 +69,6 @@ type Opening struct {
 	Existing   Existing                 // asked behind the locks
 	OpenHolds  int                      // live holds of the customer; 0 without a customer_ref
 	Policy     Policy
-	Snapshot   Snapshot
 }
 
 // Policy is what an organization has settled about its reservations.

@@ -108,7 +108,11 @@ func (w *walk) askHoldLimit(ctx context.Context) (*Outcome, error) {
 
 // firstPass judges the whole inventory; with nothing eligible there is nothing to sell.
 func (w *walk) firstPass(ctx context.Context) (*Outcome, error) {
-	w.survey = survey(w.opening.Snapshot, &w.req.Requirements)
+	snapshot, err := w.tx.Snapshot(ctx, w.caller.Organization)
+	if err != nil {
+		return nil, err
+	}
+	w.survey = survey(snapshot, &w.req.Requirements)
 	if len(w.survey.eligible) > 0 {
 		return nil, nil
 	}

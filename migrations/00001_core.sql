@@ -116,6 +116,20 @@ CREATE TABLE servers (
         ((price_amount IS NULL) = (price_currency IS NULL) AND price_amount >= 0)
 );
 
+-- A server as it is frozen on a reservation or a binding. Frozen servers are kept for months, so their shape is their
+-- own: "v" numbers it, names never change their meaning, and what is unknown is left out.
+CREATE FUNCTION freeze_server(s servers) RETURNS jsonb LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN jsonb_strip_nulls(jsonb_build_object(
+        'v', 1, 'id', 'srv_' || replace(s.id::text, '-', ''), 'source', s.source, 'external_id', s.external_id,
+        'name', s.name, 'serial', s.serial, 'site', s.site, 'rack', s.rack, 'position', s.position,
+        'manufacturer', s.manufacturer, 'model', s.model, 'cpu_vendor', s.cpu_vendor, 'cpu_model', s.cpu_model,
+        'cpu_sockets', s.cpu_sockets, 'cpu_cores', s.cpu_cores, 'cpu_threads', s.cpu_threads,
+        'cpu_benchmarks', s.cpu_benchmarks, 'memory_mib', s.memory_mib, 'memory_ecc', s.memory_ecc,
+        'memory_type', s.memory_type, 'drives', s.drives, 'raid', s.raid, 'gpus', s.gpus, 'uplink_mbps', s.uplink_mbps,
+        'price_amount', s.price_amount::text, 'price_currency', s.price_currency, 'tags', s.tags,
+        'attributes', s.attributes, 'state', s.state, 'state_reason', s.state_reason, 'version', s.version,
+        'created_at', s.created_at, 'updated_at', s.updated_at));
+
 CREATE TRIGGER servers_are_kept BEFORE DELETE ON servers FOR EACH ROW
     EXECUTE FUNCTION refuse('A server is never deleted, since old reservations and bindings speak of it: retire it instead.');
 CREATE TRIGGER servers_are_kept_all BEFORE TRUNCATE ON servers FOR EACH STATEMENT
@@ -399,6 +413,11 @@ CREATE CONSTRAINT TRIGGER bindings_reservation_converted AFTER INSERT ON binding
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Events and decisions, by month. Their ids are UUIDv7, so a month is a range of ids.
 -- ---------------------------------------------------------------------------------------------------------------------
+
+-- A fresh UUIDv7: the time in milliseconds, then what gen_random_uuid() has behind its own version digit.
+CREATE FUNCTION uuid_v7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE
+    RETURN (lpad(to_hex(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
+        || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid;
 
 -- The smallest UUIDv7 of an instant.
 CREATE FUNCTION uuid_v7_floor(at timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
