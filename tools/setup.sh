@@ -142,15 +142,15 @@ postgres_ok() {
 
 # Debian's package makes a cluster, starts it and keeps it running, which nobody asked for here. Its configuration
 # has a drop-in folder for that: our line stands in it during the installation only.
-dropin=/etc/postgresql-common/createcluster.d
+dropin=$SETUP_ROOT/etc/postgresql-common/createcluster.d
 
 install_postgres_apt() {
   apt_update
   offered=$(apt_offers postgresql)
   at_least "${offered:-0}" $want_postgres || return 0
   install postgresql-common || return
-  as_root mkdir -p $dropin
-  echo 'create_main_cluster = false' | as_root tee $dropin/allocator-setup.conf >/dev/null
+  as_root mkdir -p "$dropin"
+  echo 'create_main_cluster = false' | as_root tee "$dropin/allocator-setup.conf" >/dev/null
   status=0
   install postgresql || status=$?
   remove_dropin
@@ -158,9 +158,9 @@ install_postgres_apt() {
 }
 
 remove_dropin() {
-  if ! [ -f $dropin/allocator-setup.conf ]; then return; fi
-  as_root rm -f $dropin/allocator-setup.conf
-  as_root rmdir $dropin 2>/dev/null || true
+  if ! [ -f "$dropin/allocator-setup.conf" ]; then return; fi
+  as_root rm -f "$dropin/allocator-setup.conf"
+  as_root rmdir "$dropin" 2>/dev/null || true
 }
 
 # RHEL 9 offers 13 unless a newer stream is chosen; elsewhere there is no such module, and that is fine.
