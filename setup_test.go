@@ -89,7 +89,7 @@ func TestSetupOnAMachineThatHasAll(t *testing.T) {
 			m := newMachine(t)
 			m.goVersion("1.26.4")
 			m.program("bin/gcc", "exit 0")
-			for _, version := range strings.FieldsSeq(tt.postgres) {
+			for version := range strings.FieldsSeq(tt.postgres) {
 				m.postgres(version)
 			}
 			said, err := m.setup(tt.what, tt.environment...)
