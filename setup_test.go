@@ -64,6 +64,7 @@ func (m machine) setup(what string, environment ...string) (string, error) {
 	m.t.Helper()
 	script, err := filepath.Abs("tools/setup.sh")
 	require.NoError(m.t, err)
+	require.FileExists(m.t, script) // looked at here, or a cached test result would not know that it depends on it
 	command := exec.CommandContext(m.t.Context(), filepath.Join(m.root, "bin/sh"), script, what)
 	command.Env = append([]string{"PATH=" + filepath.Join(m.root, "bin"), "SETUP_ROOT=" + m.root, "TMPDIR=" + m.t.TempDir()}, environment...)
 	said, err := command.CombinedOutput()
