@@ -88,10 +88,11 @@ func (a *Audit) FlushSuppressed(ctx context.Context) error {
 func (a *Audit) Run(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(budgetWindow)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for ended := false; !ended; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			ended = true
 		}
 		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 		if err := a.FlushSuppressed(flush); err != nil {

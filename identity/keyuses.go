@@ -61,10 +61,11 @@ func (s *Keys) FlushUses(ctx context.Context) error {
 func (s *Keys) Run(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
-	for ctx.Err() == nil {
+	for ended := false; !ended; {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			ended = true
 		}
 		if err := s.FlushUses(context.WithoutCancel(ctx)); err != nil {
 			log.WarnContext(ctx, "the last use of keys could not be recorded; it will be with their next use", "error", err)
