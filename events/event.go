@@ -11,25 +11,25 @@ type Type string
 
 // The types of events.
 const (
-	ReservationHeld      Type = "reservation.held"
-	ReservationRenewed   Type = "reservation.renewed"
-	ReservationExpiring  Type = "reservation.expiring" // once, 120 s before the deadline, if nobody renewed by then
-	ReservationExpired   Type = "reservation.expired"
-	ReservationCancelled Type = "reservation.cancelled"
-	ReservationConverted Type = "reservation.converted"
-	ConversionRefused    Type = "reservation.conversion_refused" // a payment came after the deadline: for support to look at
-	ReservationTakenOver Type = "reservation.taken_over"
-	OrderRefused         Type = "order.refused"
-	BindingEnded         Type = "binding.ended"
-	ServerStateChanged   Type = "server.state_changed"
-	ImportFinished       Type = "import.finished"
+	ReservationHeld              Type = "reservation.held"
+	ReservationRenewed           Type = "reservation.renewed"
+	ReservationExpiring          Type = "reservation.expiring" // once, 120 s before the deadline, if nobody renewed by then
+	ReservationExpired           Type = "reservation.expired"
+	ReservationCancelled         Type = "reservation.cancelled"
+	ReservationConverted         Type = "reservation.converted"
+	ReservationConversionRefused Type = "reservation.conversion_refused" // a payment came after the deadline: for support to look at
+	ReservationTakenOver         Type = "reservation.taken_over"
+	OrderRefused                 Type = "order.refused"
+	BindingEnded                 Type = "binding.ended"
+	ServerStateChanged           Type = "server.state_changed"
+	ImportFinished               Type = "import.finished"
 )
 
 // Types lists every type of event.
 func Types() []Type {
 	return []Type{
 		ReservationHeld, ReservationRenewed, ReservationExpiring, ReservationExpired, ReservationCancelled,
-		ReservationConverted, ConversionRefused, ReservationTakenOver, OrderRefused, BindingEnded, ServerStateChanged,
+		ReservationConverted, ReservationConversionRefused, ReservationTakenOver, OrderRefused, BindingEnded, ServerStateChanged,
 		ImportFinished,
 	}
 }
