@@ -23,15 +23,21 @@ type AuditEntry struct {
 
 // The actions of the audit trail that are decided here; doors and other packages may have their own, in the same form.
 const (
-	ActionOrganizationCreated = "organization.created"
-	ActionOrganizationUpdated = "organization.updated"
-	ActionKeyCreated          = "key.created"
-	ActionKeyRevoked          = "key.revoked"
-	ActionFlagSet             = "flag.set"
-	ActionFlagOverrideSet     = "flag_override.set"
-	ActionFlagOverrideDeleted = "flag_override.deleted"
-	ActionRequest             = "request"             // an attempt that was refused before it became an act: Subject is the route
-	ActionRequestsSuppressed  = "requests.suppressed" // stands for refused attempts that were counted, not written one by one
+	ActionOrganizationCreated  = "organization.created"
+	ActionOrganizationUpdated  = "organization.updated"
+	ActionKeyCreated           = "key.created"
+	ActionKeyRevoked           = "key.revoked"
+	ActionFlagSet              = "flag.set"
+	ActionFlagOverrideSet      = "flag_override.set"
+	ActionFlagOverrideDeleted  = "flag_override.deleted"
+	ActionReservationCancelled = "reservation.cancelled"
+	ActionReservationConverted = "reservation.converted"
+	ActionReservationTakenOver = "reservation.taken_over"
+	ActionBindingCreated       = "binding.created" // directly, for a server that was sold before
+	ActionBindingEnded         = "binding.ended"
+	ActionServerStateChanged   = "server.state_changed"
+	ActionRequest              = "request"             // an attempt that was refused before it became an act: Subject is the route
+	ActionRequestsSuppressed   = "requests.suppressed" // stands for refused attempts that were counted, not written one by one
 )
 
 // What became of an act.

@@ -82,11 +82,11 @@ func setup(t *testing.T) (*Flags, *Switch, *storeFake) {
 	flags := New(store)
 	release, err := NewSwitch(t.Context(), NewProvider(flags))
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, release.Close(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, release.Close(context.WithoutCancel(t.Context()))) })
 	return flags, release, store
 }
 
-// Requirements: R62, R63
+// Requirements: R62, R63.
 func TestOverrideWinsOverGlobalWinsOverOff(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -124,7 +124,7 @@ func TestOverrideWinsOverGlobalWinsOverOff(t *testing.T) {
 	}
 }
 
-// Requirements: R62
+// Requirements: R62.
 func TestPercentageIsAStableShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,7 +142,7 @@ func TestPercentageIsAStableShare(t *testing.T) {
 }
 
 // The same organizations have to be in after an upgrade: this list may never change.
-// Requirements: R62
+// Requirements: R62.
 func TestPercentageIsTheSameInEveryRelease(t *testing.T) {
 	t.Parallel()
 	var in []string
@@ -154,7 +154,7 @@ func TestPercentageIsTheSameInEveryRelease(t *testing.T) {
 	require.Equal(t, frozenHalf, in)
 }
 
-// Requirements: R62
+// Requirements: R62.
 func TestPercentageSpreadsEvenly(t *testing.T) {
 	t.Parallel()
 	const organizations = 10_000
@@ -201,7 +201,7 @@ func TestListShowsAnOrganizationItsOwnOverrideOnly(t *testing.T) {
 	require.Len(t, all[0].Overrides, 2)
 }
 
-// Requirements: R62
+// Requirements: R62.
 func TestUnreachableStoreMeansLastKnownElseOff(t *testing.T) {
 	t.Parallel()
 	flags, release, store := setup(t)
@@ -227,7 +227,7 @@ func TestAnotherProcessSeesAChangeWithItsNextRefresh(t *testing.T) {
 	otherFlags := New(store)
 	other, err := NewSwitch(t.Context(), NewProvider(otherFlags))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, other.Close(context.Background())) }()
+	defer func() { require.NoError(t, other.Close(context.WithoutCancel(t.Context()))) }()
 
 	require.NoError(t, flags.SetOverride(t.Context(), By{}, Reservations, "demo", true))
 	require.False(t, other.Enabled(t.Context(), "demo"))

@@ -69,31 +69,31 @@ func reason(flag Flag, known bool, organizationID string) openfeature.Reason {
 func (p *Provider) StringEvaluation(
 	_ context.Context, _ string, defaultValue string, _ openfeature.FlattenedContext,
 ) openfeature.StringResolutionDetail {
-	return unresolved(defaultValue, notBoolean)
+	return unresolved(defaultValue, errNotBoolean)
 }
 
 // FloatEvaluation refuses: no switch is a number.
 func (p *Provider) FloatEvaluation(
 	_ context.Context, _ string, defaultValue float64, _ openfeature.FlattenedContext,
 ) openfeature.FloatResolutionDetail {
-	return unresolved(defaultValue, notBoolean)
+	return unresolved(defaultValue, errNotBoolean)
 }
 
 // IntEvaluation refuses: no switch is a number.
 func (p *Provider) IntEvaluation(
 	_ context.Context, _ string, defaultValue int64, _ openfeature.FlattenedContext,
 ) openfeature.IntResolutionDetail {
-	return unresolved(defaultValue, notBoolean)
+	return unresolved(defaultValue, errNotBoolean)
 }
 
 // ObjectEvaluation refuses: no switch is an object.
 func (p *Provider) ObjectEvaluation(
 	_ context.Context, _ string, defaultValue any, _ openfeature.FlattenedContext,
 ) openfeature.InterfaceResolutionDetail {
-	return unresolved(defaultValue, notBoolean)
+	return unresolved(defaultValue, errNotBoolean)
 }
 
-var notBoolean = openfeature.NewTypeMismatchResolutionError("every switch is a boolean: ask for a boolean")
+var errNotBoolean = openfeature.NewTypeMismatchResolutionError("every switch is a boolean: ask for a boolean")
 
 func unresolved[T any](defaultValue T, why openfeature.ResolutionError) openfeature.GenericResolutionDetail[T] {
 	detail := openfeature.GenericResolutionDetail[T]{Value: defaultValue}

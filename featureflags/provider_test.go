@@ -14,11 +14,11 @@ func client(t *testing.T, provider openfeature.FeatureProvider) *openfeature.Cli
 	t.Helper()
 	api := isolated.NewAPI()
 	require.NoError(t, api.SetProviderAndWait(t.Context(), provider))
-	t.Cleanup(func() { require.NoError(t, api.Shutdown(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, api.Shutdown(context.WithoutCancel(t.Context()))) })
 	return api.NewClient()
 }
 
-// Requirements: R62, R63
+// Requirements: R62, R63.
 func TestProviderAnswersOpenFeature(t *testing.T) {
 	t.Parallel()
 	flags := New(&storeFake{})
@@ -77,12 +77,12 @@ func TestProviderRefusesWhatItDoesNotHave(t *testing.T) {
 	require.Nil(t, object.Value)
 }
 
-// Requirements: R62
+// Requirements: R62.
 func TestSwitchAsksWhateverProviderItIsGiven(t *testing.T) {
 	t.Parallel()
 	release, err := NewSwitch(t.Context(), &elsewhere{Provider: NewProvider(New(&storeFake{}))})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, release.Close(context.Background())) }()
+	defer func() { require.NoError(t, release.Close(context.WithoutCancel(t.Context()))) }()
 	require.True(t, release.Enabled(t.Context(), "demo"))
 	require.False(t, release.Enabled(t.Context(), "other"))
 }

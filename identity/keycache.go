@@ -61,7 +61,7 @@ func newKeyCache(lookUp lookUpKey, now func() time.Time) *keyCache {
 // get gives the record of a key, nil if there is no such key, and an error if that could not be found out. The record
 // is shared: callers must not change it.
 func (c *keyCache) get(ctx context.Context, id KeyID) (*KeyRecord, error) {
-	record, read := c.find(id)
+	record, read := c.find(ctx, id)
 	if read == nil {
 		return record, nil
 	}
@@ -74,7 +74,7 @@ func (c *keyCache) get(ctx context.Context, id KeyID) (*KeyRecord, error) {
 }
 
 // find gives the cached answer, or else the reading that will tell, which it begins if nobody has.
-func (c *keyCache) find(id KeyID) (*KeyRecord, *reading) {
+func (c *keyCache) find(ctx context.Context, id KeyID) (*KeyRecord, *reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, part := range []map[KeyID]cached{c.known, c.unknown} {
@@ -86,15 +86,15 @@ func (c *keyCache) find(id KeyID) (*KeyRecord, *reading) {
 	if !ok {
 		read = &reading{done: make(chan struct{})}
 		c.running[id] = read
-		go c.read(id, read)
+		go c.read(context.WithoutCancel(ctx), id, read)
 	}
 	return nil, read
 }
 
 // read asks the store. It belongs to all who wait for it, so the end of one caller's request does not end it; its own
 // timeout does.
-func (c *keyCache) read(id KeyID, read *reading) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookUpTimeout)
+func (c *keyCache) read(ctx context.Context, id KeyID, read *reading) {
+	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
 	defer cancel()
 	asked := c.now()
 	record, err := c.lookUp(ctx, id)

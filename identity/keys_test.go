@@ -136,13 +136,17 @@ func setup(t *testing.T, in NewKey) (keys *Keys, store *keysFake, clock *clock, 
 
 func checkoutKey() NewKey { return NewKey{Name: "shop", Scopes: []Scope{ScopeCheckout}} }
 
-func requireRefusal(t *testing.T, err error, want Refusal) *RefusedError {
+func requireRefusal(t *testing.T, err error, want Refusal) {
+	t.Helper()
+	require.Equal(t, want, refusalOf(t, err).Refusal)
+}
+
+func refusalOf(t *testing.T, err error) *RefusedError {
 	t.Helper()
 	require.ErrorIs(t, err, ErrUnauthenticated)
 	require.NotErrorIs(t, err, ErrUnavailable)
 	var refused *RefusedError
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, want, refused.Refusal)
 	return refused
 }
 
@@ -188,7 +192,8 @@ func TestAuthenticateRefuses(t *testing.T) {
 			t.Parallel()
 			keys, _, _, _, text := setup(t, checkoutKey())
 			_, err := keys.Authenticate(t.Context(), test.text(text))
-			refused := requireRefusal(t, err, test.want)
+			refused := refusalOf(t, err)
+			require.Equal(t, test.want, refused.Refusal)
 			require.Empty(t, refused.Organization, "a stranger must not reach an organization's audit trail")
 		})
 	}
@@ -212,7 +217,8 @@ func TestRevokedKeyIsRefused(t *testing.T) {
 		_, err = keys.Revoke(t.Context(), admin, key.ID)
 		require.NoError(t, err)
 		_, err = keys.Authenticate(t.Context(), text)
-		refused := requireRefusal(t, err, RefusalRevoked)
+		refused := refusalOf(t, err)
+		require.Equal(t, RefusalRevoked, refused.Refusal)
 		require.Equal(t, OrganizationID("demo"), refused.Organization)
 	})
 
@@ -278,7 +284,8 @@ func TestExpiredKeyIsRefusedFromItsInstantOn(t *testing.T) {
 
 	clock.advance(time.Microsecond)
 	_, err = keys.Authenticate(t.Context(), text)
-	refused := requireRefusal(t, err, RefusalExpired)
+	refused := refusalOf(t, err)
+	require.Equal(t, RefusalExpired, refused.Refusal)
 	require.Equal(t, OrganizationID("demo"), refused.Organization)
 }
 
@@ -400,7 +407,9 @@ func TestCreateKeyChecksTheRequest(t *testing.T) {
 
 func TestNobodyMakesAKeyWithMoreScopesThanItsOwn(t *testing.T) {
 	t.Parallel()
-	keys, store, _, _, _ := setup(t, checkoutKey())
+	clock := newClock()
+	store := newKeysFake(clock)
+	keys := NewKeys(store, clock.now)
 	before := len(store.records)
 	by := Caller{Organization: "demo", Scopes: NewScopeSet(ScopeAdmin, ScopeOrders)}
 

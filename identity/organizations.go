@@ -42,8 +42,11 @@ func (s *Organizations) Create(ctx context.Context, by Caller, in NewOrganizatio
 	var bad faults
 	bad.add(checkOrganizationName(in.Name))
 	if !org.ID.Valid() {
-		bad.add(&FieldError{"/id", CodeMalformed,
-			"must have 1 to 63 characters, small letters, digits and inner dashes; give one if none can be derived from the name"})
+		bad.add(&FieldError{
+			Pointer: "/id",
+			Code:    CodeMalformed,
+			Detail:  "must have 1 to 63 characters, small letters, digits and inner dashes; give one if none can be derived from the name",
+		})
 	}
 	bad.add(checkHoldSeconds(in.HoldSeconds, s.minHold))
 	bad.add(checkHoldLimit(in.HoldLimit))
@@ -73,7 +76,9 @@ func (s *Organizations) List(ctx context.Context, after OrganizationID, limit in
 
 // Update changes settings, closing among them. With ifVersion other than 0 it does so only if the record is still at
 // that version. Errors: InvalidError, ErrOrganizationNotFound, VersionError.
-func (s *Organizations) Update(ctx context.Context, by Caller, id OrganizationID, patch OrganizationPatch, ifVersion int64) (Organization, error) {
+func (s *Organizations) Update(
+	ctx context.Context, by Caller, id OrganizationID, patch OrganizationPatch, ifVersion int64,
+) (Organization, error) {
 	if !id.Valid() {
 		return Organization{}, ErrOrganizationNotFound
 	}

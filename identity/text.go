@@ -35,9 +35,9 @@ func (f *faults) add(fault *FieldError) {
 	}
 }
 
-func (f faults) err() error {
-	if len(f) == 0 {
+func (f *faults) err() error {
+	if len(*f) == 0 {
 		return nil
 	}
-	return &InvalidError{Fields: f}
+	return &InvalidError{Fields: *f}
 }
