@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 
+	"allocator/events"
 	"allocator/identity"
 	"allocator/inventory"
 )
@@ -30,8 +31,12 @@ func (s *Service) BindDirectly(ctx context.Context, caller identity.Caller, bind
 		if !server.Free() {
 			return ErrServerInUse
 		}
-		made, err = tx.BindDirectly(ctx, caller.Organization, bind)
-		return err
+		if made, err = tx.BindDirectly(ctx, caller.Organization, bind); err != nil {
+			return err
+		}
+		audit(tx, caller, events.ActionBindingCreated, string(made.ID),
+			map[string]string{"server": string(bind.ServerID), "service_id": bind.ServiceID, "reason": bind.Reason})
+		return nil
 	})
 	return made, err
 }
@@ -50,7 +55,12 @@ func (s *Service) EndBinding(ctx context.Context, caller identity.Caller, id Bin
 		if !b.Active() {
 			return nil
 		}
-		return tx.EndBinding(ctx, b, end)
+		if err := tx.EndBinding(ctx, b, end); err != nil {
+			return err
+		}
+		audit(tx, caller, events.ActionBindingEnded, string(b.ID),
+			map[string]string{"reason": end.Reason, "server_state": string(end.StateAfter())})
+		return nil
 	})
 	return ended, err
 }

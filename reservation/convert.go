@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"allocator/events"
 	"allocator/identity"
 )
 
@@ -26,7 +27,7 @@ func (s *Service) Convert(ctx context.Context, caller identity.Caller, id ID, to
 			result.Repeated = true
 			return nil
 		}
-		binding, err := convert(ctx, tx, r, serviceID, caller.Actor)
+		binding, err := convert(ctx, tx, caller, r, serviceID)
 		result.Binding = binding
 		return err
 	})
@@ -41,16 +42,18 @@ func (s *Service) Convert(ctx context.Context, caller identity.Caller, id ID, to
 }
 
 // convert writes the binding, or the durable event for support when somebody may have paid for a hold that was gone.
-func convert(ctx context.Context, tx Tx, r *Reservation, serviceID string, by identity.Actor) (*Binding, error) {
+func convert(ctx context.Context, tx Tx, caller identity.Caller, r *Reservation, serviceID string) (*Binding, error) {
 	refusal := mustBeHeld(r)
 	if refusal == nil {
 		var binding *Binding
-		if binding, refusal = tx.Convert(ctx, r, serviceID, by); refusal == nil {
+		if binding, refusal = tx.Convert(ctx, r, serviceID, caller.Actor); refusal == nil {
+			audit(tx, caller, events.ActionReservationConverted, string(r.ID),
+				map[string]string{"service_id": serviceID, "binding": string(binding.ID)})
 			return binding, nil
 		}
 	}
 	if errors.Is(refusal, ErrExpired) || errors.Is(refusal, ErrCancelled) {
-		if err := tx.RecordRefusedConversion(ctx, r, serviceID, refusal.Error(), by); err != nil {
+		if err := tx.RecordRefusedConversion(ctx, r, serviceID, refusal.Error(), caller.Actor); err != nil {
 			return nil, err
 		}
 	}

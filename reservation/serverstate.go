@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 
+	"allocator/events"
 	"allocator/identity"
 	"allocator/inventory"
 )
@@ -31,8 +32,13 @@ func (s *Service) ChangeServerState(ctx context.Context, caller identity.Caller,
 		if err := giveUpHold(ctx, tx, caller, occupied.HeldBy, change); err != nil {
 			return err
 		}
-		changed, err = tx.SetServerState(ctx, caller.Organization, change)
-		return err
+		if changed, err = tx.SetServerState(ctx, caller.Organization, change); err != nil {
+			return err
+		}
+		audit(tx, caller, events.ActionServerStateChanged, string(change.ServerID), map[string]string{
+			"from": string(occupied.Server.State), "to": string(change.State), "reason": change.Reason,
+		})
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -49,5 +55,5 @@ func giveUpHold(ctx context.Context, tx Tx, caller identity.Caller, held ID, cha
 	if err != nil || r.State != StateHeld {
 		return err
 	}
-	return tx.Cancel(ctx, r, Cancellation{Reason: CancelStaff, Text: change.Reason, By: caller.Actor})
+	return cancelHeld(ctx, tx, caller, r, Cancellation{Reason: CancelStaff, Text: change.Reason, By: caller.Actor})
 }

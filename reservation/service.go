@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"allocator/events"
 	"allocator/identity"
 )
 
@@ -52,13 +53,25 @@ func (s *Service) Cancel(ctx context.Context, caller identity.Caller, id ID, tok
 	return s.change(ctx, caller, id, token, func(ctx context.Context, tx Tx, r *Reservation) error {
 		switch r.State {
 		case StateHeld:
-			return tx.Cancel(ctx, r, cancel)
+			return cancelHeld(ctx, tx, caller, r, cancel)
 		case StateConverted:
 			return mustBeHeld(r)
 		default:
 			return nil
 		}
 	})
+}
+
+// cancelHeld gives up a held reservation. One whose deadline passes at this moment becomes expired, never cancelled.
+func cancelHeld(ctx context.Context, tx Tx, caller identity.Caller, r *Reservation, cancel Cancellation) error {
+	if err := tx.Cancel(ctx, r, cancel); err != nil {
+		return err
+	}
+	if r.State == StateCancelled {
+		audit(tx, caller, events.ActionReservationCancelled, string(r.ID),
+			map[string]string{"reason_code": string(cancel.Reason), "text": cancel.Text})
+	}
+	return nil
 }
 
 // TakeOver hands the hold to the caller: a new token, a larger fence, and the old token dies. Errors: ErrNotFound,
@@ -68,7 +81,11 @@ func (s *Service) TakeOver(ctx context.Context, caller identity.Caller, id ID, r
 		if err := mustBeHeld(r); err != nil {
 			return err
 		}
-		return tx.TakeOver(ctx, r, reason, caller.Actor)
+		if err := tx.TakeOver(ctx, r, reason, caller.Actor); err != nil {
+			return err
+		}
+		audit(tx, caller, events.ActionReservationTakenOver, string(r.ID), map[string]string{"reason": reason})
+		return nil
 	})
 }
 

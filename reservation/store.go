@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"allocator/events"
 	"allocator/identity"
 	"allocator/inventory"
 )
@@ -42,7 +43,7 @@ type Tx interface {
 	// Renew moves the deadline to now plus the organization's hold time, never beyond MaxExpiresAt and never earlier.
 	// It returns ErrExpired when the deadline passed meanwhile and ErrRenewalLimit when nothing would move.
 	Renew(ctx context.Context, r *Reservation, by identity.Actor) error
-	// Cancel moves the reservation to StateCancelled; ErrExpired when the deadline passed meanwhile.
+	// Cancel moves the reservation to StateCancelled, or to StateExpired when the deadline passed meanwhile.
 	Cancel(ctx context.Context, r *Reservation, cancel Cancellation) error
 	// Convert writes the binding, then moves the reservation to StateConverted; ErrExpired when the deadline passed
 	// meanwhile, ErrServiceAlreadyBound when the service has an active binding.
@@ -62,8 +63,11 @@ type Tx interface {
 	BindDirectly(ctx context.Context, org identity.OrganizationID, bind DirectBinding) (*Binding, error)
 	// LockBinding locks the binding's server and then the binding.
 	LockBinding(ctx context.Context, org identity.OrganizationID, id BindingID) (*Binding, error)
-	// EndBinding ends an active binding.
+	// EndBinding ends an active binding and moves its server to end.StateAfter.
 	EndBinding(ctx context.Context, b *Binding, end Ending) error
+
+	// Audit leaves an entry in the audit trail; it is sent with the next statement or with the commit.
+	Audit(entry events.AuditEntry)
 }
 
 // Occupied is a locked server with what holds it at that moment.

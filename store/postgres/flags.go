@@ -69,8 +69,8 @@ func gatherFlags(rows []flagRow) []featureflags.Flag {
 }
 
 // auditFlag is the audit entry for a switch; an empty organization is the platform.
-func auditFlag(by featureflags.By, organizationID, action, key string, detail map[string]string) events.AuditEntry {
-	return events.AuditEntry{
+func auditFlag(by featureflags.By, organizationID, action, key string, detail map[string]string) *events.AuditEntry {
+	return &events.AuditEntry{
 		OrganizationID: organizationID,
 		ActorKind:      by.ActorKind,
 		ActorID:        by.ActorID,

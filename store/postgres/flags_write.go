@@ -4,43 +4,39 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/jackc/pgx/v5"
-
 	"allocator/events"
 	"allocator/featureflags"
 )
 
 // SetFlag implements featureflags.Store. Setting what is set already writes nothing.
 func (s *Flags) SetFlag(ctx context.Context, by featureflags.By, key string, percent int) error {
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
+	return audited(ctx, s.pool, "set the switch", func(ctx context.Context, q querier) (*events.AuditEntry, error) {
+		tag, err := q.Exec(ctx, `
 			INSERT INTO flags (key, percent, updated_by_kind, updated_by_id) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (key) DO UPDATE SET percent = excluded.percent, updated_at = clock_timestamp(),
 				updated_by_kind = excluded.updated_by_kind, updated_by_id = excluded.updated_by_id
 			WHERE flags.percent <> excluded.percent`,
 			key, percent, by.ActorKind, by.ActorID)
 		if err != nil || tag.RowsAffected() == 0 {
-			return err
+			return nil, err
 		}
-		return insertAudit(ctx, tx, auditFlag(by, "", events.ActionFlagSet, key,
-			map[string]string{"percent": strconv.Itoa(percent)}))
+		return auditFlag(by, "", events.ActionFlagSet, key, map[string]string{"percent": strconv.Itoa(percent)}), nil
 	})
-	return wrapped("set the switch", err)
 }
 
 // SetFlagOverride implements featureflags.Store. Setting what is set already writes nothing.
 func (s *Flags) SetFlagOverride(
 	ctx context.Context, by featureflags.By, key, organizationID string, enabled bool,
 ) error {
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		exists, err := organizationExists(ctx, tx, organizationID)
+	return audited(ctx, s.pool, "set the organization's switch", func(ctx context.Context, q querier) (*events.AuditEntry, error) {
+		exists, err := organizationExists(ctx, q, organizationID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !exists {
-			return featureflags.ErrOrganizationNotFound
+			return nil, featureflags.ErrOrganizationNotFound
 		}
-		tag, err := tx.Exec(ctx, `
+		tag, err := q.Exec(ctx, `
 			INSERT INTO flag_overrides (organization_id, key, enabled, updated_by_kind, updated_by_id)
 			VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (organization_id, key) DO UPDATE SET enabled = excluded.enabled, updated_at = clock_timestamp(),
@@ -48,32 +44,30 @@ func (s *Flags) SetFlagOverride(
 			WHERE flag_overrides.enabled <> excluded.enabled`,
 			organizationID, key, enabled, by.ActorKind, by.ActorID)
 		if err != nil || tag.RowsAffected() == 0 {
-			return err
+			return nil, err
 		}
-		return insertAudit(ctx, tx, auditFlag(by, organizationID, events.ActionFlagOverrideSet, key,
-			map[string]string{"enabled": strconv.FormatBool(enabled)}))
+		return auditFlag(by, organizationID, events.ActionFlagOverrideSet, key,
+			map[string]string{"enabled": strconv.FormatBool(enabled)}), nil
 	})
-	return wrapped("set the organization's switch", err)
 }
 
 // DeleteFlagOverride implements featureflags.Store.
 func (s *Flags) DeleteFlagOverride(ctx context.Context, by featureflags.By, key, organizationID string) error {
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		exists, err := organizationExists(ctx, tx, organizationID)
+	return audited(ctx, s.pool, "delete the organization's switch", func(ctx context.Context, q querier) (*events.AuditEntry, error) {
+		exists, err := organizationExists(ctx, q, organizationID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !exists {
-			return featureflags.ErrOverrideNotFound
+			return nil, featureflags.ErrOverrideNotFound
 		}
-		tag, err := tx.Exec(ctx, `DELETE FROM flag_overrides WHERE organization_id = $1 AND key = $2`, organizationID, key)
+		tag, err := q.Exec(ctx, `DELETE FROM flag_overrides WHERE organization_id = $1 AND key = $2`, organizationID, key)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if tag.RowsAffected() == 0 {
-			return featureflags.ErrOverrideNotFound
+			return nil, featureflags.ErrOverrideNotFound
 		}
-		return insertAudit(ctx, tx, auditFlag(by, organizationID, events.ActionFlagOverrideDeleted, key, nil))
+		return auditFlag(by, organizationID, events.ActionFlagOverrideDeleted, key, nil), nil
 	})
-	return wrapped("delete the organization's switch", err)
 }

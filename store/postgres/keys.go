@@ -63,22 +63,19 @@ func inUTC(t *time.Time) *time.Time {
 func (s *Keys) CreateKey(
 	ctx context.Context, by identity.Caller, key identity.Key, hash identity.SecretHash,
 ) (created identity.Key, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		created, err = scanKey(tx.QueryRow(ctx, `
+	err = audited(ctx, s.pool, "create the key", func(ctx context.Context, q querier) (*events.AuditEntry, error) {
+		created, err = scanKey(q.QueryRow(ctx, `
 			INSERT INTO api_keys (organization_id, id, name, scopes, secret_hash, created_by_kind, created_by_id, expires_at)
 			SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM organizations WHERE id = $1
 			RETURNING `+keyColumns,
 			key.Organization, newID(), key.Name, key.Scopes.Names(), hash[:], key.CreatedBy.Kind, key.CreatedBy.ID, key.ExpiresAt))
 		if errors.Is(err, pgx.ErrNoRows) {
-			return identity.ErrOrganizationNotFound
+			return nil, identity.ErrOrganizationNotFound
 		}
-		if err != nil {
-			return err
-		}
-		return insertAudit(ctx, tx, auditDone(by, created.Organization, events.ActionKeyCreated, string(created.ID),
-			map[string]string{"name": created.Name, "scopes": created.Scopes.String()}))
+		return auditDone(by, created.Organization, events.ActionKeyCreated, string(created.ID),
+			map[string]string{"name": created.Name, "scopes": created.Scopes.String()}), err
 	})
-	return created, wrapped("create the key", err)
+	return created, err
 }
 
 // Key implements identity.KeyStore.
@@ -127,20 +124,17 @@ func (s *Keys) RevokeKey(
 	if !ok {
 		return identity.Key{}, identity.ErrKeyNotFound
 	}
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		revoked, err = scanKey(tx.QueryRow(ctx, `
+	err = audited(ctx, s.pool, "revoke the key", func(ctx context.Context, q querier) (*events.AuditEntry, error) {
+		revoked, err = scanKey(q.QueryRow(ctx, `
 			UPDATE api_keys SET revoked_at = clock_timestamp(), revoked_by_kind = $3, revoked_by_id = $4
 			WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL
 			RETURNING `+keyColumns,
 			org, uid, by.Actor.Kind, by.Actor.ID))
 		if errors.Is(err, pgx.ErrNoRows) { // revoked before, or not there
-			revoked, err = readKey(ctx, tx, org, id)
-			return err
+			revoked, err = readKey(ctx, q, org, id)
+			return nil, err
 		}
-		if err != nil {
-			return err
-		}
-		return insertAudit(ctx, tx, auditDone(by, org, events.ActionKeyRevoked, string(id), map[string]string{"name": revoked.Name}))
+		return auditDone(by, org, events.ActionKeyRevoked, string(id), map[string]string{"name": revoked.Name}), err
 	})
-	return revoked, wrapped("revoke the key", err)
+	return revoked, err
 }

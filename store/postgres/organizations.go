@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -42,22 +41,19 @@ func oneOrganization(ctx context.Context, q querier, sql string, args ...any) (i
 func (s *Organizations) CreateOrganization(
 	ctx context.Context, by identity.Caller, org identity.Organization,
 ) (created identity.Organization, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		created, err = oneOrganization(ctx, tx, `
+	err = audited(ctx, s.pool, "create the organization", func(ctx context.Context, q querier) (*events.AuditEntry, error) {
+		created, err = oneOrganization(ctx, q, `
 			INSERT INTO organizations (id, name, hold_seconds, hold_limit, closing)
 			VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (id) DO NOTHING
 			RETURNING `+organizationColumns,
 			org.ID, org.Name, org.HoldSeconds, org.HoldLimit, org.Closing)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return identity.ErrOrganizationExists
+			return nil, identity.ErrOrganizationExists
 		}
-		if err != nil {
-			return err
-		}
-		return insertAudit(ctx, tx, auditDone(by, org.ID, events.ActionOrganizationCreated, string(org.ID), nil))
+		return auditDone(by, org.ID, events.ActionOrganizationCreated, string(org.ID), nil), err
 	})
-	return created, wrapped("create the organization", err)
+	return created, err
 }
 
 // Organization implements identity.OrganizationStore.
@@ -86,44 +82,32 @@ func (s *Organizations) Organizations(
 func (s *Organizations) UpdateOrganization(
 	ctx context.Context, by identity.Caller, id identity.OrganizationID, patch identity.OrganizationPatch, ifVersion int64,
 ) (updated identity.Organization, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = audited(ctx, s.pool, "change the organization", func(ctx context.Context, q querier) (*events.AuditEntry, error) {
 		// 1. Read it under a lock that lets rows which refer to it go on.
-		updated, err = oneOrganization(ctx, tx,
+		updated, err = oneOrganization(ctx, q,
 			`SELECT `+organizationColumns+` FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, id)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return identity.ErrOrganizationNotFound
+			return nil, identity.ErrOrganizationNotFound
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if ifVersion != 0 && ifVersion != updated.Version {
-			return &identity.VersionError{Current: updated.Version}
+			return nil, &identity.VersionError{Current: updated.Version}
 		}
 
 		// 2. Change it, if there is anything to change.
 		wanted, changed := patch.Apply(updated)
 		if len(changed) == 0 {
-			return nil
+			return nil, nil
 		}
-		updated, err = oneOrganization(ctx, tx, `
+		updated, err = oneOrganization(ctx, q, `
 			UPDATE organizations
 			SET name = $2, hold_seconds = $3, hold_limit = $4, closing = $5, updated_at = clock_timestamp(), version = version + 1
 			WHERE id = $1
 			RETURNING `+organizationColumns,
 			id, wanted.Name, wanted.HoldSeconds, wanted.HoldLimit, wanted.Closing)
-		if err != nil {
-			return err
-		}
-		return insertAudit(ctx, tx, auditDone(by, id, events.ActionOrganizationUpdated, string(id), changed))
+		return auditDone(by, id, events.ActionOrganizationUpdated, string(id), changed), err
 	})
-	return updated, wrapped("change the organization", err)
-}
-
-// wrapped says what was being done when the database failed; a domain's own answers go through as they are matched
-// with errors.Is and errors.As.
-func wrapped(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return updated, err
 }

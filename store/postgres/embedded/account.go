@@ -27,11 +27,13 @@ func chooseAccount(data string) (account, error) {
 	if os.Geteuid() != 0 {
 		return ownAccount()
 	}
-	if info, err := os.Stat(data); err == nil && ownerOf(info) != 0 {
-		return droppedAccount(user.LookupId(strconv.Itoa(ownerOf(info))))
+	if info, err := os.Stat(data); err == nil {
+		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 0 {
+			return account{name: nameOf(int(owner.Uid)), uid: int(owner.Uid), gid: int(owner.Gid), dropped: true}, nil
+		}
 	}
 	for _, name := range []string{"postgres", "nobody"} {
-		if found, err := droppedAccount(user.Lookup(name)); err == nil {
+		if found, err := droppedAccount(name); err == nil {
 			return found, nil
 		}
 	}
@@ -43,16 +45,21 @@ func ownAccount() (account, error) {
 	if err != nil {
 		return account{}, fmt.Errorf("read the groups of this process: %w", err)
 	}
-	self := account{name: "user " + strconv.Itoa(os.Geteuid()), uid: os.Geteuid(), gid: os.Getegid(), groups: groups}
-	if u, err := user.LookupId(strconv.Itoa(self.uid)); err == nil {
-		self.name = u.Username
-	}
-	return self, nil
+	return account{name: nameOf(os.Geteuid()), uid: os.Geteuid(), gid: os.Getegid(), groups: groups}, nil
 }
 
-func droppedAccount(u *user.User, err error) (account, error) {
+// nameOf is for messages; in a container an id may have no name.
+func nameOf(uid int) string {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return u.Username
+	}
+	return "user " + strconv.Itoa(uid)
+}
+
+func droppedAccount(name string) (account, error) {
+	u, err := user.Lookup(name)
 	if err != nil {
-		return account{}, fmt.Errorf("look up the account that owns the data: %w", err)
+		return account{}, err
 	}
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {
@@ -94,5 +101,3 @@ func (a account) canEnter(dir fs.FileInfo) bool {
 		return mode&0o001 != 0
 	}
 }
-
-func ownerOf(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }

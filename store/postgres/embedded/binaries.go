@@ -45,23 +45,28 @@ func findInstallations(ctx context.Context, override string) ([]installation, er
 	if override != "" {
 		dirs, searched = []string{override}, override
 	}
-	var found []installation
-	var tooOld []string
+	found, tooOld := usable(ctx, dirs)
+	if len(found) == 0 {
+		return nil, noBinaries(searched, tooOld)
+	}
+	return found, nil
+}
+
+// usable sorts out directories without a server, or with one that is too old or
+// does not run here. The newest comes first, of equals the one named first.
+func usable(ctx context.Context, dirs []string) (found []installation, tooOld []string) {
 	for _, dir := range dirs {
 		major, err := majorOf(ctx, dir)
 		switch {
-		case err != nil: // not an installation, or one that does not run here
+		case err != nil:
 		case major < oldestMajor:
 			tooOld = append(tooOld, fmt.Sprintf("version %d in %s", major, dir))
 		default:
 			found = append(found, installation{dir, major})
 		}
 	}
-	if len(found) == 0 {
-		return nil, noBinaries(searched, tooOld)
-	}
 	slices.SortStableFunc(found, func(a, b installation) int { return cmp.Compare(b.major, a.major) })
-	return found, nil
+	return found, tooOld
 }
 
 func noBinaries(searched string, tooOld []string) error {

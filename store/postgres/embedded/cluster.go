@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // role is the database's superuser, and databaseName the database made for the service.
@@ -142,6 +143,8 @@ func (c cluster) initdb(ctx context.Context, dir string, fsync bool) error {
 	}
 	cmd := c.command(ctx, "initdb", args...)
 	dieWithParent(cmd.SysProcAttr, syscall.SIGTERM)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it ends its own children
+	cmd.WaitDelay = 10 * time.Second
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 	run, err := startChild(cmd)

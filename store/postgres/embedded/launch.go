@@ -102,8 +102,11 @@ func freePort() (int, error) {
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		err := s.prepare(ctx)
-		if err == nil || isDenied(err) {
-			return err
+		if err == nil {
+			return nil
+		}
+		if isDenied(err) {
+			return fmt.Errorf("the password in %s is not the one of the data; put the right file back: %w", s.cluster.passwordFile(), err)
 		}
 		select {
 		case <-s.child.done:

@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"allocator/allocation"
+	"allocator/identity"
+	"allocator/reservation"
+)
+
+// decisionRetention is how long decisions are kept at the least; months are dropped as a whole.
+const decisionRetention = 400 * 24 * time.Hour
+
+const decisionColumns = `d.organization_id, d.id, d.created_at, d.order_id, d.order_line, d.unit, d.outcome,
+	coalesce(d.cause, ''), d.reservation_id, d.by_kind, d.by_id, d.body, d.sampled`
+
+func scanDecision(row pgx.Row) (*allocation.Decision, error) {
+	var (
+		d        allocation.Decision
+		id       uuid.UUID
+		about    *uuid.UUID
+		by, byID *string
+		body     []byte
+	)
+	err := row.Scan(&d.Organization, &id, &d.CreatedAt, &d.Order.OrderID, &d.Order.Line, &d.Order.Unit, &d.Outcome,
+		&d.Cause, &about, &by, &byID, &body, &d.Frozen.Sampled)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(body, &d); err != nil {
+		return nil, err
+	}
+	d.ID, d.CreatedAt, d.By = allocation.DecisionID(formatID(decisionIDPrefix, id)), d.CreatedAt.UTC(), *actorOf(by, byID)
+	if about != nil {
+		d.Reservation = reservation.ID(formatID(reservationIDPrefix, *about))
+	}
+	return &d, nil
+}
+
+// Decision implements allocation.Store.
+func (a *Allocations) Decision(
+	ctx context.Context, org identity.OrganizationID, id allocation.DecisionID,
+) (*allocation.Decision, error) {
+	key, known := parseID(decisionIDPrefix, string(id))
+	if !known {
+		return nil, reservation.ErrNotFound
+	}
+	d, err := scanDecision(a.pool.QueryRow(ctx,
+		`SELECT `+decisionColumns+` FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`, org, key))
+	if errors.Is(err, pgx.ErrNoRows) && isPastRetention(key) {
+		return nil, allocation.ErrDecisionGone
+	}
+	if err != nil {
+		return nil, notFound(err)
+	}
+	return d, nil
+}
+
+// isPastRetention reads the time that stands in a UUIDv7. It depends on the id alone, so it tells nobody anything about
+// another organization.
+func isPastRetention(id uuid.UUID) bool {
+	sec, nsec := id.Time().UnixTime()
+	return time.Since(time.Unix(sec, nsec)) > decisionRetention
+}
+
+// Decisions implements allocation.Store.
+func (a *Allocations) Decisions(
+	ctx context.Context, org identity.OrganizationID, filter allocation.DecisionFilter,
+) ([]*allocation.Decision, error) {
+	w := whereOrganization("d", org)
+	oneOf(w, "d.order_id", filter.OrderIDs)
+	oneOf(w, "d.outcome", filter.Outcomes)
+	w.olderThan("d.id", decisionIDPrefix, string(filter.After))
+	rows, err := a.pool.Query(ctx, `SELECT `+decisionColumns+` FROM decisions d`+w.newestFirst("d.id", filter.Limit), w.args...)
+	return collect(rows, err, scanDecision)
+}
+
+// FrozenCandidates implements allocation.Store.
+func (a *Allocations) FrozenCandidates(
+	ctx context.Context, org identity.OrganizationID, id allocation.DecisionID,
+) (allocation.FrozenList, error) {
+	key, known := parseID(decisionIDPrefix, string(id))
+	if !known {
+		return allocation.FrozenList{}, reservation.ErrNotFound
+	}
+	var list allocation.FrozenList
+	var roster, verdicts []byte
+	const newest = `(SELECT body FROM decision_lists l WHERE l.organization_id = d.organization_id AND l.hash = `
+	err := a.pool.QueryRow(ctx, `SELECT d.sampled, `+newest+`d.roster_hash LIMIT 1), `+newest+`d.verdicts_hash LIMIT 1)
+		FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`, org, key).Scan(&list.Sampled, &roster, &verdicts)
+	if err != nil || roster == nil || verdicts == nil {
+		return list, notFound(err)
+	}
+	var r rosterList
+	var v verdictList
+	if err := errors.Join(json.Unmarshal(roster, &r), json.Unmarshal(verdicts, &v)); err != nil {
+		return list, err
+	}
+	list.Candidates, err = unpackLists(r, v)
+	return list, err
+}

@@ -1,0 +1,156 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"allocator/allocation"
+	"allocator/identity"
+	"allocator/reservation"
+	"allocator/store/postgres/gate"
+)
+
+// Allocations makes reservations and keeps decisions. It implements allocation.Store.
+type Allocations struct{ pool *pgxpool.Pool }
+
+var _ allocation.Store = (*Allocations)(nil)
+
+// NewAllocations makes the store.
+func NewAllocations(pool *pgxpool.Pool) *Allocations { return &Allocations{pool: pool} }
+
+// InTx implements allocation.Store.
+func (a *Allocations) InTx(ctx context.Context, fn func(ctx context.Context, tx allocation.Tx) error) error {
+	return inTx(ctx, a.pool, func(ctx context.Context, t *tx) error {
+		return fn(ctx, &reserving{tx: t})
+	})
+}
+
+// reserving is the transaction of one walk. It implements allocation.Tx.
+type reserving struct{ *tx }
+
+const keySQL = `SELECT ` + reservationColumns + fromReservations + `
+	WHERE r.organization_id = $1 AND r.idempotency_key = $2`
+
+// The line's live or dead hold, or the converted reservation of its active binding.
+const lineSQL = `SELECT ` + reservationColumns + `
+	FROM occupancy o
+	LEFT JOIN bindings b ON b.organization_id = o.organization_id AND b.id = o.binding_id
+	JOIN reservations r ON r.organization_id = o.organization_id AND r.id = coalesce(o.reservation_id, b.reservation_id)
+	WHERE o.organization_id = $1 AND o.order_id = $2 AND o.order_line = $3 AND o.unit = $4`
+
+// A class prefix keeps keys and order lines apart; chr(31) cannot occur in any part.
+const siblingsSQL = `SELECT
+	pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.key', $1::text, $2::text), 0)),
+	pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.line', $1::text, $3::text, $4::text, $5::bigint), 0))`
+
+const policySQL = `SELECT hold_limit, closing, (
+		SELECT count(*) FROM reservations
+		WHERE organization_id = $1 AND customer_ref = $2 AND state = 'held' AND expires_at > clock_timestamp())
+	FROM organizations WHERE id = $1`
+
+// Open implements allocation.Tx.
+func (r *reserving) Open(ctx context.Context, q allocation.Question) (*allocation.Opening, error) {
+	var o allocation.Opening
+	var known bool
+	steps := []step{
+		readReservation(&o.ByKey, keySQL, q.Organization, q.Key),
+		{
+			sql: siblingsSQL, args: []any{q.Organization, q.Key, q.Order.OrderID, q.Order.Line, q.Order.Unit},
+			read: oneRow(new(bool), func(row pgx.Rows) error { return row.Scan(&o.KeyLocked, &o.LineLocked) }),
+		},
+	}
+	steps = append(steps, existingSteps(&o.Existing, q)...)
+	steps = append(steps, step{
+		sql: policySQL, args: []any{q.Organization, orNull(q.CustomerRef)},
+		read: oneRow(&known, func(row pgx.Rows) error {
+			return row.Scan(&o.Policy.HoldLimit, &o.Policy.Closing, &o.OpenHolds)
+		}),
+	}, step{at: gate.ReserveAfterOpen})
+	if err := r.send(ctx, steps...); err != nil {
+		return nil, err
+	}
+	if !known {
+		o.Policy.Closing = true // a key of an organization that is not there any more sells nothing
+	}
+	return &o, nil
+}
+
+// AskAgain implements allocation.Tx.
+func (r *reserving) AskAgain(ctx context.Context, q allocation.Question) (allocation.Existing, error) {
+	var existing allocation.Existing
+	err := r.send(ctx, append([]step{{at: gate.ReserveBeforeRefusal}}, existingSteps(&existing, q)...)...)
+	return existing, err
+}
+
+func existingSteps(into *allocation.Existing, q allocation.Question) []step {
+	return []step{
+		readReservation(&into.ByKey, keySQL, q.Organization, q.Key),
+		readReservation(&into.ByLine, lineSQL, q.Organization, q.Order.OrderID, q.Order.Line, q.Order.Unit),
+	}
+}
+
+// readReservation reads one reservation or leaves nil.
+func readReservation(into **reservation.Reservation, sql string, args ...any) step {
+	return step{sql: sql, args: args, read: oneRow(new(bool), func(row pgx.Rows) error {
+		r, err := scanReservation(row)
+		*into = r
+		return err
+	})}
+}
+
+// One statement over servers and occupancy is one snapshot: two would see a free instant in the middle of a correct
+// conversion. The order keeps the frozen roster of an unchanged inventory the same.
+const snapshotSQL = `SELECT ` + serverColumns + `, clock.at,
+		coalesce((extract(epoch FROM h.expires_at) * 1000000)::bigint, 0), o.binding_id IS NOT NULL
+	FROM (SELECT clock_timestamp() AS at) clock
+	CROSS JOIN servers s
+	LEFT JOIN occupancy o ON o.organization_id = s.organization_id AND o.server_id = s.id
+	LEFT JOIN reservations h ON h.organization_id = o.organization_id AND h.id = o.reservation_id
+		AND h.expires_at > clock.at
+	WHERE s.organization_id = $1
+	ORDER BY s.id`
+
+// Snapshot implements allocation.Tx.
+func (r *reserving) Snapshot(ctx context.Context, org identity.OrganizationID) (allocation.Snapshot, error) {
+	var snapshot allocation.Snapshot
+	err := r.send(ctx, step{sql: snapshotSQL, args: []any{org}, read: func(rows pgx.Rows) (err error) {
+		snapshot, err = readSnapshot(rows)
+		return err
+	}}, step{at: gate.ReserveAfterList})
+	return snapshot, err
+}
+
+// Snapshot implements allocation.Store.
+func (a *Allocations) Snapshot(ctx context.Context, org identity.OrganizationID) (allocation.Snapshot, error) {
+	rows, err := a.pool.Query(ctx, snapshotSQL, org)
+	if err != nil {
+		return allocation.Snapshot{}, translate(err)
+	}
+	snapshot, err := readSnapshot(rows)
+	return snapshot, translate(err)
+}
+
+func readSnapshot(rows pgx.Rows) (allocation.Snapshot, error) {
+	defer rows.Close()
+	var row serverRow
+	var at time.Time
+	facts := allocation.Facts{}
+	targets := append(row.targets(), &at, &facts.HeldUntil, &facts.Bound)
+	snapshot := allocation.Snapshot{At: time.Now().UTC()} // only if there is no row to tell the database's clock
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return snapshot, err
+		}
+		server, err := row.server()
+		if err != nil {
+			return snapshot, err
+		}
+		facts.Server, facts.Held = server, facts.HeldUntil != 0
+		snapshot.At = at.UTC()
+		snapshot.Facts = append(snapshot.Facts, facts)
+	}
+	return snapshot, rows.Err()
+}
