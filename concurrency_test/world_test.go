@@ -1,0 +1,220 @@
+//go:build gates
+
+package concurrency_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"allocator/allocation"
+	"allocator/identity"
+	"allocator/inventory"
+	"allocator/reservation"
+	"allocator/store/postgres"
+	"allocator/store/postgres/postgrestest"
+)
+
+// patience bounds what a test waits for before it says that something hangs. No test asserts a time.
+const patience = 30 * time.Second
+
+// tokenKeys sign the hold tokens of every world.
+const tokenKeys = "test:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// world is one organization with the services over one database of its own.
+type world struct {
+	t            *testing.T
+	ctx          context.Context
+	url          string
+	pool         *pgxpool.Pool
+	allocator    *allocation.Allocator
+	reservations *reservation.Service
+	caller       identity.Caller // may do everything
+	release      *release
+}
+
+// release is the switch; a test may turn it.
+type release struct {
+	mu  sync.Mutex
+	off bool
+}
+
+func (r *release) Enabled(context.Context, identity.OrganizationID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.off
+}
+
+func (r *release) turnOff() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.off = true
+}
+
+const org = identity.OrganizationID("acme")
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	url := postgrestest.URL(t)
+	w := &world{t: t, ctx: t.Context(), url: url, pool: postgrestest.Pool(t, url), release: &release{}}
+	w.caller = identity.LocalCaller(org, identity.Actor{Kind: identity.ActorPerson, ID: "tester"})
+	w.exec(`INSERT INTO organizations (id, name, hold_limit) VALUES ($1, 'Acme', 10000)`, org)
+	tokens, err := reservation.ParseTokenKeys(tokenKeys)
+	require.NoError(t, err)
+	w.allocator = allocation.New(postgres.NewAllocations(w.pool), w.release, tokens)
+	w.reservations = reservation.NewService(postgres.NewReservations(w.pool), tokens)
+	return w
+}
+
+// exec runs raw SQL that must succeed.
+func (w *world) exec(sql string, args ...any) {
+	w.t.Helper()
+	_, err := w.pool.Exec(w.ctx, sql, args...)
+	require.NoError(w.t, err)
+}
+
+// one reads one value.
+func one[T any](w *world, sql string, args ...any) T {
+	w.t.Helper()
+	var value T
+	require.NoError(w.t, w.pool.QueryRow(w.ctx, sql, args...).Scan(&value))
+	return value
+}
+
+// servers adds n equal ready servers and returns their ids.
+func (w *world) servers(n int) []uuid.UUID {
+	w.t.Helper()
+	ids := make([]uuid.UUID, n)
+	for i := range ids {
+		ids[i] = w.server(64 * 1024)
+	}
+	return ids
+}
+
+// server adds one ready server with that much memory; less memory ranks first.
+func (w *world) server(mib int) uuid.UUID {
+	w.t.Helper()
+	id := uuid.Must(uuid.NewV7())
+	w.exec(`INSERT INTO servers (organization_id, id, source, external_id, name, site, memory_mib, state)
+		VALUES ($1, $2, 'test', $3, $3, 'FSN1', $4, 'ready')`, org, id, id.String(), mib)
+	return id
+}
+
+// request asks for any server under a key and order of their own.
+func request(name string) allocation.Request {
+	return allocation.Request{
+		IdempotencyKey: "key-" + name,
+		Order:          reservation.OrderLine{OrderID: "order-" + name, Line: "1", Unit: 1},
+	}
+}
+
+// reserve must not fail; it may be refused.
+func (w *world) reserve(ctx context.Context, req allocation.Request) *allocation.Outcome {
+	w.t.Helper()
+	outcome, err := w.allocator.Reserve(ctx, w.caller, req)
+	require.NoError(w.t, err)
+	return outcome
+}
+
+// held reserves and must succeed.
+func (w *world) held(name string) *allocation.Outcome {
+	w.t.Helper()
+	outcome := w.reserve(w.ctx, request(name))
+	require.Equal(w.t, allocation.OutcomeReserved, outcome.Code, "%+v", outcome.Decision)
+	return outcome
+}
+
+// together runs n functions at once and waits for all of them.
+func together(n int, do func(i int)) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+// tally counts outcomes as "reserved", "contended/scan_limit" and so on.
+func tally(outcomes []*allocation.Outcome) map[string]int {
+	counts := map[string]int{}
+	for _, o := range outcomes {
+		name := string(o.Code)
+		if o.Refused() && o.Decision.Cause != "" {
+			name += "/" + string(o.Decision.Cause)
+		}
+		counts[name]++
+	}
+	return counts
+}
+
+// expire lets a held reservation's deadline pass.
+func (w *world) expire(id reservation.ID) {
+	w.t.Helper()
+	w.exec(`UPDATE reservations SET expires_at = clock_timestamp() - interval '1 second' WHERE id = $1`, rawID(string(id)))
+}
+
+// rawID is the uuid in an id.
+func rawID(id string) uuid.UUID { return uuid.MustParse(id[strings.IndexByte(id, '_')+1:]) }
+
+func serverID(id uuid.UUID) inventory.ServerID {
+	return inventory.ServerID("srv_" + strings.ReplaceAll(id.String(), "-", ""))
+}
+
+// invariants must hold at every instant; each is one statement and so one snapshot. Any row is a violation.
+var invariants = map[string]string{
+	"I1 one owner": `SELECT server_id::text FROM (
+			SELECT organization_id, server_id FROM reservations WHERE state = 'held'
+			UNION ALL SELECT organization_id, server_id FROM bindings WHERE ended_at IS NULL) x
+		GROUP BY organization_id, server_id HAVING count(*) > 1`,
+	"occupancy is the truth": `SELECT coalesce(o.server_id, x.server_id)::text FROM occupancy o
+		FULL JOIN (SELECT organization_id, server_id, id AS reservation_id, NULL::uuid AS binding_id FROM reservations WHERE state = 'held'
+			UNION ALL SELECT organization_id, server_id, NULL, id FROM bindings WHERE ended_at IS NULL) x
+			ON (o.organization_id, o.server_id) = (x.organization_id, x.server_id)
+			AND (o.reservation_id, o.binding_id) IS NOT DISTINCT FROM (x.reservation_id, x.binding_id)
+		WHERE o.server_id IS NULL OR x.server_id IS NULL`,
+	"I4 decided in time":            `SELECT id::text FROM bindings WHERE decided_at >= hold_expires_at`,
+	"I6 one reservation per key":    `SELECT idempotency_key FROM reservations GROUP BY organization_id, idempotency_key HAVING count(*) > 1`,
+	"I12 one event per transition":  eventPerTransition,
+	"one order line, one server":    `SELECT order_id FROM occupancy WHERE order_id IS NOT NULL GROUP BY organization_id, order_id, order_line, unit HAVING count(*) > 1`,
+	"every reservation's decision":  `SELECT r.id::text FROM reservations r WHERE NOT EXISTS (SELECT FROM decisions d WHERE d.organization_id = r.organization_id AND d.id = r.decision_id)`,
+	"converted means bound":         `SELECT r.id::text FROM reservations r WHERE (state = 'converted') <> EXISTS (SELECT FROM bindings b WHERE b.organization_id = r.organization_id AND b.reservation_id = r.id)`,
+	"I8 the fence grows per server": `SELECT id::text FROM (SELECT id, fence, lag(fence) OVER (PARTITION BY organization_id, server_id ORDER BY created_at, id) AS before FROM reservations WHERE generation = 1) f WHERE fence <= before`,
+}
+
+const eventPerTransition = `SELECT r.id::text FROM reservations r WHERE (
+		SELECT count(*) FROM events e WHERE e.reservation_id = r.id AND e.type = 'reservation.held') <> 1
+	OR (SELECT count(*) FROM events e WHERE e.reservation_id = r.id
+		AND e.type IN ('reservation.expired', 'reservation.cancelled', 'reservation.converted')) <> (CASE WHEN r.state = 'held' THEN 0 ELSE 1 END)
+	OR (r.state <> 'held' AND NOT EXISTS (SELECT FROM events e WHERE e.reservation_id = r.id AND e.type = 'reservation.' || r.state))`
+
+// sound checks every invariant, but for the named ones that a test broke on purpose by raw SQL.
+func (w *world) sound(but ...string) {
+	w.t.Helper()
+	for name, sql := range invariants {
+		if slices.Contains(but, name) {
+			continue
+		}
+		rows, err := w.pool.Query(w.ctx, sql)
+		require.NoError(w.t, err, name)
+		var broken []string
+		for rows.Next() {
+			var row *string
+			require.NoError(w.t, rows.Scan(&row))
+			broken = append(broken, fmt.Sprint(*row))
+		}
+		require.NoError(w.t, rows.Err(), name)
+		require.Empty(w.t, broken, name)
+	}
+}
