@@ -1,6 +1,8 @@
 package events
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -60,10 +62,9 @@ func (e AuditEntry) Cleaned() AuditEntry {
 		*text = cleanText(*text)
 	}
 	detail := map[string]string{}
-	for name, value := range e.Detail {
-		if len(detail) < maxEntryDetails {
-			detail[cleanText(name)] = cleanText(value)
-		}
+	names := slices.Sorted(maps.Keys(e.Detail))
+	for _, name := range names[:min(len(names), maxEntryDetails)] {
+		detail[cleanText(name)] = cleanText(e.Detail[name])
 	}
 	e.Detail = detail
 	return e

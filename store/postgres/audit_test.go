@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -136,9 +135,11 @@ func TestRulesThatRawSQLMeets(t *testing.T) {
 	pool := postgrestest.New(t)
 	createOrganization(t, pool, "demo")
 	_, err := pool.Exec(t.Context(), `
-		INSERT INTO api_keys (organization_id, id, name, scopes, secret_hash, created_by_kind, created_by_id, revoked_at, revoked_by_kind, revoked_by_id)
-		VALUES ('demo', gen_random_uuid(), 'revoked', '{admin}', sha256('x'), 'person', 'ada', now(), 'person', 'ada'),
-			('demo', gen_random_uuid(), 'working', '{admin}', sha256('x'), 'person', 'ada', NULL, NULL, NULL)`)
+		INSERT INTO api_keys (organization_id, id, name, scopes, secret_hash, created_by_kind, created_by_id)
+		SELECT 'demo', gen_random_uuid(), name, '{admin}', sha256('x'), 'person', 'ada' FROM unnest(ARRAY['revoked', 'working']) AS name`)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `
+		UPDATE api_keys SET revoked_at = now(), revoked_by_kind = 'person', revoked_by_id = 'ada' WHERE name = 'revoked'`)
 	require.NoError(t, err)
 
 	tests := map[string]string{
@@ -174,7 +175,7 @@ func TestRulesThatRawSQLMeets(t *testing.T) {
 	for sql, want := range tests {
 		_, err := pool.Exec(t.Context(), sql)
 		var refused *pgconn.PgError
-		require.Truef(t, errors.As(err, &refused), "%s: %v", sql, err)
+		require.ErrorAsf(t, err, &refused, "%s", sql)
 		require.Equalf(t, want, refused.ConstraintName, "%s: %v", sql, err)
 	}
 }

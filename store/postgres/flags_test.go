@@ -14,7 +14,7 @@ import (
 
 var by = featureflags.By{ActorKind: "key", ActorID: "key_1", RequestID: "req-2"}
 
-// Requirements: R62, R63
+// Requirements: R62, R63.
 func TestSwitchesInTheDatabase(t *testing.T) {
 	t.Parallel()
 	pool := postgrestest.New(t)
@@ -25,7 +25,7 @@ func TestSwitchesInTheDatabase(t *testing.T) {
 	require.NoError(t, flags.Refresh(ctx))
 	release, err := featureflags.NewSwitch(ctx, featureflags.NewProvider(flags))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, release.Close(context.Background())) }()
+	defer func() { require.NoError(t, release.Close(context.WithoutCancel(t.Context()))) }()
 	enabled := func() [3]bool {
 		return [3]bool{release.Enabled(ctx, "demo"), release.Enabled(ctx, "other"), release.Enabled(ctx, "")}
 	}
@@ -67,7 +67,7 @@ func TestSwitchesInTheDatabase(t *testing.T) {
 	}}, platform)
 }
 
-// Requirements: R62
+// Requirements: R62.
 func TestSwitchKeepsItsValueWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	pool := postgrestest.New(t)
@@ -75,7 +75,7 @@ func TestSwitchKeepsItsValueWhileTheDatabaseIsAway(t *testing.T) {
 	flags := featureflags.New(postgres.NewFlags(pool))
 	release, err := featureflags.NewSwitch(t.Context(), featureflags.NewProvider(flags))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, release.Close(context.Background())) }()
+	defer func() { require.NoError(t, release.Close(context.WithoutCancel(t.Context()))) }()
 	require.NoError(t, flags.SetOverride(t.Context(), by, featureflags.Reservations, "demo", true))
 
 	pool.Close()
