@@ -17,7 +17,9 @@ type Set struct {
 type contextKey struct{}
 
 // With returns a context that carries the set.
-func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, contextKey{}, s) }
+func With(ctx context.Context, s *Set) context.Context {
+	return context.WithValue(ctx, contextKey{}, s)
+}
 
 // Arm makes every pass of the place call do, whose error becomes the error of the transaction there.
 func (s *Set) Arm(p Place, do func(ctx context.Context) error) {

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"allocator/migrations"
+)
+
+// minServerVersion is PostgreSQL 15.
+const minServerVersion = 150000
+
+// The ways in which a database is not one that the service may serve on.
+var (
+	ErrTooOld       = errors.New("PostgreSQL is too old: version 15 or newer is needed")
+	ErrReadOnly     = errors.New("the database is read-only (a standby, or default_transaction_read_only is on): point the service at the primary")
+	ErrAsyncCommit  = errors.New("synchronous_commit is off: an acknowledged reservation could be lost in a crash. Set it to on for this role and database")
+	ErrSchemaBehind = errors.New("the database schema is older than this program: run `allocator migrate` first")
+	ErrSchemaAhead  = errors.New("the database schema is newer than this program can serve: run a newer version of allocator")
+)
+
+// CheckServer refuses a database on which the promises cannot be kept. The error says what to do; it matches one of
+// the errors above.
+func CheckServer(ctx context.Context, pool *pgxpool.Pool) error {
+	var version int
+	var readOnly bool
+	var synchronous string
+	err := pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int,
+		pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean, current_setting('synchronous_commit')`).
+		Scan(&version, &readOnly, &synchronous)
+	switch {
+	case err != nil:
+		return translate(err)
+	case version < minServerVersion:
+		return fmt.Errorf("%w, this is %s", ErrTooOld, strconv.Itoa(version/10000))
+	case readOnly:
+		return ErrReadOnly
+	case synchronous == "off":
+		return ErrAsyncCommit
+	}
+	return checkSchema(ctx, pool)
+}
+
+// checkSchema lets a binary serve the schema it was built for, and a newer one that says it still serves this binary.
+func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
+	have, err := migrations.Version(ctx, pool)
+	if err != nil {
+		return translate(err)
+	}
+	mine := migrations.Latest()
+	switch {
+	case have == mine:
+		return nil
+	case have < mine:
+		return fmt.Errorf("%w (it is at version %d, this program needs %d)", ErrSchemaBehind, have, mine)
+	}
+	var oldest int64
+	err = pool.QueryRow(ctx, `SELECT oldest_binary FROM schema_compatibility`).Scan(&oldest)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == pgerrcode.UndefinedTable {
+		oldest, err = have, nil
+	}
+	if err == nil && mine < oldest {
+		err = fmt.Errorf("%w (it is at version %d and serves programs from version %d on, this is %d)", ErrSchemaAhead, have, oldest, mine)
+	}
+	return err
+}
+
+// Health tells whether the service can do its work now. It implements the readiness check of a door.
+type Health struct{ pool *pgxpool.Pool }
+
+// NewHealth makes the check over the pool that the service uses, so that an exhausted pool shows too.
+func NewHealth(pool *pgxpool.Pool) *Health { return &Health{pool: pool} }
+
+// Ready returns nil when the database is reached, writable and of a schema that this binary serves.
+func (h *Health) Ready(ctx context.Context) error { return CheckServer(ctx, h.pool) }

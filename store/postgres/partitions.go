@@ -1,0 +1,20 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Partitions keeps the tables that are kept by month supplied with partitions.
+type Partitions struct{ pool *pgxpool.Pool }
+
+// NewPartitions makes the store.
+func NewPartitions(pool *pgxpool.Pool) *Partitions { return &Partitions{pool: pool} }
+
+// MakeMonths makes what is missing for the present month and those ahead, and says how many partitions it made. Safe to
+// run anywhere at any time.
+func (p *Partitions) MakeMonths(ctx context.Context, ahead int) (made int, err error) {
+	err = p.pool.QueryRow(ctx, `SELECT make_month_partitions($1)`, ahead).Scan(&made)
+	return made, translate(err)
+}

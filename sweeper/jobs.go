@@ -1,0 +1,94 @@
+package sweeper
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"allocator/reservation"
+)
+
+const (
+	// Every is how often expired reservations are swept.
+	Every = time.Minute
+	// batch is how many reservations one statement moves: few enough to be short, many enough to be quick.
+	batch = 500
+	// sweepTimeout ends a sweep that hangs; the next one goes on where it stood.
+	sweepTimeout = 50 * time.Second
+	// partitionMonths is how many months ahead of the present one have partitions.
+	partitionMonths = 3
+	// uniqueSlot makes the jobs of several processes in one period one job. It is well below Every, and never by
+	// arguments alone: a job whose worker was killed stays "running" and would block every later one.
+	uniqueSlot = Every / 2
+)
+
+// Sweeps is what a sweep needs of the reservations.
+type Sweeps interface {
+	Sweep(ctx context.Context, batch int) (reservation.Swept, error)
+}
+
+// Partitions makes the partitions that will be needed, and says how many it made.
+type Partitions interface {
+	MakeMonths(ctx context.Context, ahead int) (int, error)
+}
+
+// SweepArgs is the job that sweeps.
+type SweepArgs struct{}
+
+// Kind implements river.JobArgs.
+func (SweepArgs) Kind() string { return "sweep_reservations" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts. One attempt: the next minute's job is the retry.
+func (SweepArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: 1, Priority: 1, UniqueOpts: river.UniqueOpts{ByPeriod: uniqueSlot}}
+}
+
+// sweepWorker runs SweepArgs.
+type sweepWorker struct {
+	river.WorkerDefaults[SweepArgs]
+	reservations Sweeps
+	log          *slog.Logger
+}
+
+// Timeout implements river.Worker.
+func (*sweepWorker) Timeout(*river.Job[SweepArgs]) time.Duration { return sweepTimeout }
+
+// Work implements river.Worker. A failure is the job's failure, shown with the rows that could not be moved.
+func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[SweepArgs]) error {
+	swept, err := w.reservations.Sweep(ctx, batch)
+	if err != nil {
+		w.log.ErrorContext(ctx, "sweep failed; the next one tries again", "expired", swept.Expired, "failed", swept.Failed, "error", err)
+		return err
+	}
+	w.log.DebugContext(ctx, "sweep", "expired", swept.Expired)
+	return nil
+}
+
+// PartitionArgs is the job that makes partitions.
+type PartitionArgs struct{}
+
+// Kind implements river.JobArgs.
+func (PartitionArgs) Kind() string { return "make_month_partitions" }
+
+// InsertOpts implements river.JobArgsWithInsertOpts.
+func (PartitionArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: 3, UniqueOpts: river.UniqueOpts{ByPeriod: time.Hour}}
+}
+
+// partitionWorker runs PartitionArgs.
+type partitionWorker struct {
+	river.WorkerDefaults[PartitionArgs]
+	partitions Partitions
+	log        *slog.Logger
+}
+
+// Work implements river.Worker.
+func (w *partitionWorker) Work(ctx context.Context, _ *river.Job[PartitionArgs]) error {
+	made, err := w.partitions.MakeMonths(ctx, partitionMonths)
+	if err == nil && made > 0 {
+		w.log.InfoContext(ctx, "month partitions made", "count", made)
+	}
+	return err
+}
