@@ -143,6 +143,27 @@ func (e DecisionOutcome) Valid() bool {
 	}
 }
 
+// Defines values for DriveInterface.
+const (
+	DriveInterfaceNvme DriveInterface = "nvme"
+	DriveInterfaceSas  DriveInterface = "sas"
+	DriveInterfaceSata DriveInterface = "sata"
+)
+
+// Valid indicates whether the value is a known member of the DriveInterface enum.
+func (e DriveInterface) Valid() bool {
+	switch e {
+	case DriveInterfaceNvme:
+		return true
+	case DriveInterfaceSas:
+		return true
+	case DriveInterfaceSata:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DriveRequirementMedium.
 const (
 	DriveRequirementMediumHdd         DriveRequirementMedium = "hdd"
@@ -508,6 +529,11 @@ type BenchmarkMin struct {
 	Score int64 `json:"score"`
 }
 
+// Benchmarks The score by the name of the benchmark.
+//
+// Examples: {"passmark":20000}
+type Benchmarks map[string]int64
+
 // Binding defines model for Binding.
 type Binding struct {
 	Active         bool      `json:"active"`
@@ -517,12 +543,16 @@ type Binding struct {
 	EndReason      string    `json:"end_reason,omitempty,omitzero"`
 	EndedAt        time.Time `json:"ended_at,omitempty,omitzero"`
 	EndedBy        Actor     `json:"ended_by,omitempty,omitzero"`
-	ID             BindingID `json:"id"`
-	OrderID        string    `json:"order_id,omitempty,omitzero"`
-	OrderLine      string    `json:"order_line,omitempty,omitzero"`
+
+	// ID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID        BindingID `json:"id"`
+	OrderID   string    `json:"order_id,omitempty,omitzero"`
+	OrderLine string    `json:"order_line,omitempty,omitzero"`
 
 	// Reason Why it was recorded directly.
-	Reason        string        `json:"reason,omitempty,omitzero"`
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
 
 	// Server A server as it was when it was reserved. What is left out is unknown.
@@ -532,7 +562,7 @@ type Binding struct {
 	Unit      int64          `json:"unit,omitempty,omitzero"`
 }
 
-// BindingID defines model for BindingID.
+// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 type BindingID = string
 
 // BindingList defines model for BindingList.
@@ -544,8 +574,10 @@ type BindingList struct {
 // BindingRequest defines model for BindingRequest.
 type BindingRequest struct {
 	// Reason For people who read it later. No personal data, please.
-	Reason   Explanation `json:"reason"`
-	ServerID ServerID    `json:"server_id"`
+	Reason Explanation `json:"reason"`
+
+	// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ServerID ServerID `json:"server_id"`
 
 	// ServiceID Whatever the provider calls the service that the customer gets.
 	ServiceID ServiceID `json:"service_id"`
@@ -554,7 +586,10 @@ type BindingRequest struct {
 
 // CPU defines model for CPU.
 type CPU struct {
-	Benchmarks map[string]int64 `json:"benchmarks,omitempty,omitzero"`
+	// Benchmarks The score by the name of the benchmark.
+	//
+	// Examples: {"passmark":20000}
+	Benchmarks Benchmarks `json:"benchmarks,omitempty,omitzero"`
 
 	// Cores Over all sockets.
 	Cores   int64  `json:"cores,omitempty,omitzero"`
@@ -562,8 +597,20 @@ type CPU struct {
 	Sockets int64  `json:"sockets,omitempty,omitzero"`
 
 	// Threads Over all sockets.
-	Threads int64  `json:"threads,omitempty,omitzero"`
-	Vendor  string `json:"vendor,omitempty,omitzero"`
+	Threads int64 `json:"threads,omitempty,omitzero"`
+
+	// Vendor Examples: AMD
+	Vendor string `json:"vendor,omitempty,omitzero"`
+}
+
+// CPUPatch defines model for CPUPatch.
+type CPUPatch struct {
+	Benchmarks Benchmarks `json:"benchmarks,omitempty,omitzero"`
+	Cores      int64      `json:"cores,omitempty,omitzero"`
+	Model      string     `json:"model,omitempty,omitzero"`
+	Sockets    int64      `json:"sockets,omitempty,omitzero"`
+	Threads    int64      `json:"threads,omitempty,omitzero"`
+	Vendor     string     `json:"vendor,omitempty,omitzero"`
 }
 
 // CPURequirements defines model for CPURequirements.
@@ -594,6 +641,8 @@ type Candidate struct {
 	Eligible bool     `json:"eligible"`
 	Name     string   `json:"name"`
 	Reasons  []Reason `json:"reasons"`
+
+	// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ServerID ServerID `json:"server_id"`
 	Site     string   `json:"site"`
 }
@@ -641,7 +690,9 @@ type CreatedKey struct {
 
 	// ExpiresAt Refused from this instant on; left out: never.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
-	ID        KeyID     `json:"id"`
+
+	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID KeyID `json:"id"`
 
 	// Key `alk_…`, what callers send. Shown this once; nobody can read it again.
 	Key string `json:"key"`
@@ -670,16 +721,20 @@ type Decision struct {
 	Counts    []ReasonCount `json:"counts"`
 	CreatedAt time.Time     `json:"created_at"`
 	Eligible  int           `json:"eligible"`
-	ID        DecisionID    `json:"id"`
+
+	// ID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID DecisionID `json:"id"`
 
 	// Nearest Which one requirement to relax.
-	Nearest       Nearest                `json:"nearest,omitempty,omitzero"`
-	NextExpiryAt  time.Time              `json:"next_expiry_at,omitempty,omitzero"`
-	OrderID       string                 `json:"order_id"`
-	OrderLine     string                 `json:"order_line"`
-	Outcome       DecisionOutcome        `json:"outcome"`
-	Requirements  map[string]interface{} `json:"requirements"`
-	ReservationID ReservationID          `json:"reservation_id,omitempty,omitzero"`
+	Nearest      Nearest                `json:"nearest,omitempty,omitzero"`
+	NextExpiryAt time.Time              `json:"next_expiry_at,omitempty,omitzero"`
+	OrderID      string                 `json:"order_id"`
+	OrderLine    string                 `json:"order_line"`
+	Outcome      DecisionOutcome        `json:"outcome"`
+	Requirements map[string]interface{} `json:"requirements"`
+
+	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
 
 	// SeenAt When the inventory was read; left out if it was not.
 	SeenAt  time.Time `json:"seen_at,omitempty,omitzero"`
@@ -696,7 +751,7 @@ type Decision struct {
 	Walks int `json:"walks"`
 }
 
-// DecisionID defines model for DecisionID.
+// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 type DecisionID = string
 
 // DecisionList defines model for DecisionList.
@@ -710,15 +765,16 @@ type DecisionOutcome string
 
 // Drive A group of equal drives.
 type Drive struct {
-	Count int64 `json:"count"`
-
-	// Interface Examples: nvme
-	Interface string `json:"interface,omitempty,omitzero"`
-	Medium    Medium `json:"medium,omitempty,omitzero"`
+	Count     int64          `json:"count"`
+	Interface DriveInterface `json:"interface,omitempty,omitzero"`
+	Medium    Medium         `json:"medium,omitempty,omitzero"`
 
 	// NominalGb Of each, in decimal gigabytes as printed on the label.
 	NominalGb int64 `json:"nominal_gb"`
 }
+
+// DriveInterface defines model for DriveInterface.
+type DriveInterface string
 
 // DriveRequirement defines model for DriveRequirement.
 type DriveRequirement struct {
@@ -734,6 +790,9 @@ type DriveRequirement struct {
 
 // DriveRequirementMedium defines model for DriveRequirement.Medium.
 type DriveRequirementMedium string
+
+// Drives An empty list: it is known to have none.
+type Drives = []Drive
 
 // EndBindingRequest defines model for EndBindingRequest.
 type EndBindingRequest struct {
@@ -781,15 +840,23 @@ type EvaluationRequest struct {
 
 // Event defines model for Event.
 type Event struct {
-	At            time.Time              `json:"at"`
-	BindingID     BindingID              `json:"binding_id,omitempty,omitzero"`
-	By            Actor                  `json:"by"`
-	Data          map[string]interface{} `json:"data,omitempty,omitzero"`
-	DecisionID    DecisionID             `json:"decision_id,omitempty,omitzero"`
-	ID            string                 `json:"id"`
-	OrderID       string                 `json:"order_id,omitempty,omitzero"`
-	ReservationID ReservationID          `json:"reservation_id,omitempty,omitzero"`
-	ServerID      ServerID               `json:"server_id,omitempty,omitzero"`
+	At time.Time `json:"at"`
+
+	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	BindingID BindingID              `json:"binding_id,omitempty,omitzero"`
+	By        Actor                  `json:"by"`
+	Data      map[string]interface{} `json:"data,omitempty,omitzero"`
+
+	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	DecisionID DecisionID `json:"decision_id,omitempty,omitzero"`
+	ID         string     `json:"id"`
+	OrderID    string     `json:"order_id,omitempty,omitzero"`
+
+	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
+
+	// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ServerID ServerID `json:"server_id,omitempty,omitzero"`
 
 	// Type Examples: reservation.held
 	Type string `json:"type"`
@@ -830,9 +897,11 @@ type FlagList struct {
 
 // FlagOverride defines model for FlagOverride.
 type FlagOverride struct {
-	ChangedAt      time.Time      `json:"changed_at,omitempty,omitzero"`
-	ChangedBy      Actor          `json:"changed_by,omitempty,omitzero"`
-	Enabled        bool           `json:"enabled"`
+	ChangedAt time.Time `json:"changed_at,omitempty,omitzero"`
+	ChangedBy Actor     `json:"changed_by,omitempty,omitzero"`
+	Enabled   bool      `json:"enabled"`
+
+	// OrganizationID Examples: demo
 	OrganizationID OrganizationID `json:"organization_id"`
 }
 
@@ -858,6 +927,9 @@ type GPURequirements struct {
 	Models   Names `json:"models,omitempty,omitzero"`
 }
 
+// GPUs An empty list: it is known to have none.
+type GPUs = []GPU
+
 // Key defines model for Key.
 type Key struct {
 	CreatedAt time.Time `json:"created_at"`
@@ -865,7 +937,9 @@ type Key struct {
 
 	// ExpiresAt Refused from this instant on; left out: never.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
-	ID        KeyID     `json:"id"`
+
+	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID KeyID `json:"id"`
 
 	// LastUsedAt To about a minute.
 	LastUsedAt time.Time `json:"last_used_at,omitempty,omitzero"`
@@ -875,7 +949,7 @@ type Key struct {
 	Scopes     []Scope   `json:"scopes"`
 }
 
-// KeyID defines model for KeyID.
+// KeyID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 type KeyID = string
 
 // KeyList defines model for KeyList.
@@ -893,6 +967,15 @@ type Memory struct {
 	Mib int64 `json:"mib,omitempty,omitzero"`
 
 	// Type Examples: DDR4
+	Type MemoryType `json:"type,omitempty,omitzero"`
+}
+
+// MemoryPatch defines model for MemoryPatch.
+type MemoryPatch struct {
+	Ecc bool  `json:"ecc,omitempty,omitzero"`
+	Mib int64 `json:"mib,omitempty,omitzero"`
+
+	// Type Examples: DDR4
 	Type string `json:"type,omitempty,omitzero"`
 }
 
@@ -902,6 +985,9 @@ type MemoryRequirements struct {
 	MibMin int64 `json:"mib_min,omitempty,omitzero"`
 	Types  Names `json:"types,omitempty,omitzero"`
 }
+
+// MemoryType Examples: DDR4
+type MemoryType = string
 
 // Money Examples: 38.00
 type Money = string
@@ -919,11 +1005,6 @@ type Nearest struct {
 	// Servers How many would fit at once.
 	Servers int    `json:"servers"`
 	Text    string `json:"text"`
-}
-
-// Network defines model for Network.
-type Network struct {
-	UplinkMbps int64 `json:"uplink_mbps,omitempty,omitzero"`
 }
 
 // NetworkRequirements defines model for NetworkRequirements.
@@ -947,43 +1028,49 @@ type NewOrganization struct {
 	HoldSeconds *int `json:"hold_seconds,omitempty"`
 
 	// ID Derived from the name if left out.
+	//
+	// Examples: demo
 	ID   OrganizationID `json:"id,omitempty,omitzero"`
 	Name Name           `json:"name"`
 }
 
 // NewServer defines model for NewServer.
 type NewServer struct {
-	Attributes map[string]string `json:"attributes,omitempty,omitzero"`
-	CPU        CPU               `json:"cpu,omitempty,omitzero"`
+	Attributes ServerAttributes `json:"attributes,omitempty,omitzero"`
+	CPU        CPU              `json:"cpu,omitempty,omitzero"`
 
 	// Drives An empty list: it is known to have none.
-	Drives []Drive `json:"drives,omitempty,omitzero"`
+	Drives Drives `json:"drives,omitzero"`
 
 	// ExternalID Its id there; the name if left out.
 	ExternalID Name `json:"external_id,omitempty,omitzero"`
 
 	// Gpus An empty list: it is known to have none.
-	Gpus         []GPU   `json:"gpus,omitempty,omitzero"`
-	Manufacturer string  `json:"manufacturer,omitempty,omitzero"`
-	Memory       Memory  `json:"memory,omitempty,omitzero"`
-	Model        string  `json:"model,omitempty,omitzero"`
-	Name         Name    `json:"name"`
-	Network      Network `json:"network,omitempty,omitzero"`
-	Position     string  `json:"position,omitempty,omitzero"`
+	Gpus         GPUs   `json:"gpus,omitzero"`
+	Manufacturer Word   `json:"manufacturer,omitempty,omitzero"`
+	Memory       Memory `json:"memory,omitempty,omitzero"`
+	Model        Name   `json:"model,omitempty,omitzero"`
+	Name         Name   `json:"name,omitempty,omitzero"`
+
+	// Position The lowest unit it fills, from 1.
+	//
+	// Examples: 12, 12.5
+	Position Position `json:"position,omitempty,omitzero"`
 
 	// Price Each month.
-	Price  Price  `json:"price,omitempty,omitzero"`
-	Rack   string `json:"rack,omitempty,omitzero"`
-	Raid   RAID   `json:"raid,omitempty,omitzero"`
-	Serial string `json:"serial,omitempty,omitzero"`
-	Site   Name   `json:"site"`
+	Price  Price `json:"price,omitempty,omitzero"`
+	Rack   Word  `json:"rack,omitempty,omitzero"`
+	Raid   RAID  `json:"raid,omitempty,omitzero"`
+	Serial Name  `json:"serial,omitempty,omitzero"`
+	Site   Word  `json:"site"`
 
 	// Source The system that knows the machine; `api` if left out.
-	Source Name `json:"source,omitempty,omitzero"`
-
-	// State `planned` if left out.
-	State ServerState `json:"state,omitempty,omitzero"`
-	Tags  []Name      `json:"tags,omitempty,omitzero"`
+	//
+	// Examples: api
+	Source     Source      `json:"source,omitempty,omitzero"`
+	State      ServerState `json:"state"`
+	Tags       Tags        `json:"tags,omitempty,omitzero"`
+	UplinkMbps int64       `json:"uplink_mbps,omitempty,omitzero"`
 }
 
 // Order defines model for Order.
@@ -1009,13 +1096,15 @@ type Organization struct {
 	HoldLimit int `json:"hold_limit"`
 
 	// HoldSeconds How long a reservation holds its server.
-	HoldSeconds int            `json:"hold_seconds"`
-	ID          OrganizationID `json:"id"`
-	Name        string         `json:"name"`
-	UpdatedAt   time.Time      `json:"updated_at"`
+	HoldSeconds int `json:"hold_seconds"`
+
+	// ID Examples: demo
+	ID        OrganizationID `json:"id"`
+	Name      string         `json:"name"`
+	UpdatedAt time.Time      `json:"updated_at"`
 }
 
-// OrganizationID defines model for OrganizationID.
+// OrganizationID Examples: demo
 type OrganizationID = string
 
 // OrganizationList defines model for OrganizationList.
@@ -1031,6 +1120,11 @@ type OrganizationPatch struct {
 	HoldSeconds *int    `json:"hold_seconds,omitempty"`
 	Name        *string `json:"name,omitempty"`
 }
+
+// Position The lowest unit it fills, from 1.
+//
+// Examples: 12, 12.5
+type Position = string
 
 // Price Each month.
 type Price struct {
@@ -1057,13 +1151,17 @@ type PriceLimit struct {
 // Problem defines model for Problem.
 type Problem struct {
 	// Action What the caller's screen should offer.
-	Action     Action        `json:"action"`
-	Attempts   *int          `json:"attempts,omitempty"`
-	BindingID  BindingID     `json:"binding_id,omitempty,omitzero"`
-	Cause      Cause         `json:"cause,omitempty,omitzero"`
-	Code       string        `json:"code"`
-	Counts     []ReasonCount `json:"counts,omitempty,omitzero"`
-	DecisionID DecisionID    `json:"decision_id,omitempty,omitzero"`
+	Action   Action `json:"action"`
+	Attempts *int   `json:"attempts,omitempty"`
+
+	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	BindingID BindingID     `json:"binding_id,omitempty,omitzero"`
+	Cause     Cause         `json:"cause,omitempty,omitzero"`
+	Code      string        `json:"code"`
+	Counts    []ReasonCount `json:"counts,omitempty,omitzero"`
+
+	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	DecisionID DecisionID `json:"decision_id,omitempty,omitzero"`
 
 	// Detail One sentence that says what can be done.
 	Detail string `json:"detail"`
@@ -1072,9 +1170,11 @@ type Problem struct {
 	Errors []Fault `json:"errors,omitempty,omitzero"`
 
 	// Nearest Which one requirement to relax.
-	Nearest       Nearest       `json:"nearest,omitempty,omitzero"`
-	NextExpiryAt  time.Time     `json:"next_expiry_at,omitempty,omitzero"`
-	RequestID     string        `json:"request_id"`
+	Nearest      Nearest   `json:"nearest,omitempty,omitzero"`
+	NextExpiryAt time.Time `json:"next_expiry_at,omitempty,omitzero"`
+	RequestID    string    `json:"request_id"`
+
+	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
 
 	// Retryable The same request may succeed later.
@@ -1166,11 +1266,15 @@ type RequirementsRaid string
 // Reservation defines model for Reservation.
 type Reservation struct {
 	// Attempts Better candidates lost to another order; 0 for a clean success.
-	Attempts    int        `json:"attempts"`
-	BindingID   BindingID  `json:"binding_id,omitempty,omitzero"`
-	CreatedAt   time.Time  `json:"created_at"`
-	CustomerRef string     `json:"customer_ref"`
-	DecisionID  DecisionID `json:"decision_id"`
+	Attempts int `json:"attempts"`
+
+	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	BindingID   BindingID `json:"binding_id,omitempty,omitzero"`
+	CreatedAt   time.Time `json:"created_at"`
+	CustomerRef string    `json:"customer_ref"`
+
+	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	DecisionID DecisionID `json:"decision_id"`
 
 	// EndReason The reason_code of a cancellation.
 	EndReason string    `json:"end_reason,omitempty,omitzero"`
@@ -1183,8 +1287,10 @@ type Reservation struct {
 	Fence int64 `json:"fence"`
 
 	// HoldToken Proof of being the holder; only for the caller that made it, repeats the request, or took it over.
-	HoldToken *string       `json:"hold_token,omitempty"`
-	ID        ReservationID `json:"id"`
+	HoldToken *string `json:"hold_token,omitempty"`
+
+	// ID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID ReservationID `json:"id"`
 
 	// IdempotencyKey For support.
 	IdempotencyKey string `json:"idempotency_key,omitempty,omitzero"`
@@ -1216,7 +1322,7 @@ type Reservation struct {
 	Unit      int64 `json:"unit"`
 }
 
-// ReservationID defines model for ReservationID.
+// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 type ReservationID = string
 
 // ReservationList defines model for ReservationList.
@@ -1247,22 +1353,24 @@ type ReservationState string
 
 // ReservedServer A server as it was when it was reserved. What is left out is unknown.
 type ReservedServer struct {
-	CPU          CPU      `json:"cpu,omitempty,omitzero"`
-	Drives       []Drive  `json:"drives,omitzero"`
-	Gpus         []GPU    `json:"gpus,omitzero"`
+	CPU    CPU     `json:"cpu,omitempty,omitzero"`
+	Drives []Drive `json:"drives,omitzero"`
+	Gpus   []GPU   `json:"gpus,omitzero"`
+
+	// ID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ID           ServerID `json:"id"`
 	Manufacturer string   `json:"manufacturer,omitempty,omitzero"`
 	Memory       Memory   `json:"memory,omitempty,omitzero"`
 	Model        string   `json:"model,omitempty,omitzero"`
 	Name         string   `json:"name"`
-	Network      Network  `json:"network,omitempty,omitzero"`
 	Position     string   `json:"position,omitempty,omitzero"`
 
 	// Price Each month.
-	Price Price  `json:"price,omitempty,omitzero"`
-	Rack  string `json:"rack,omitempty,omitzero"`
-	Raid  RAID   `json:"raid,omitempty,omitzero"`
-	Site  string `json:"site"`
+	Price      Price  `json:"price,omitempty,omitzero"`
+	Rack       string `json:"rack,omitempty,omitzero"`
+	Raid       RAID   `json:"raid,omitempty,omitzero"`
+	Site       string `json:"site"`
+	UplinkMbps int64  `json:"uplink_mbps,omitempty,omitzero"`
 }
 
 // Scope defines model for Scope.
@@ -1276,14 +1384,15 @@ type Server struct {
 	Drives     []Drive           `json:"drives,omitzero"`
 
 	// ExternalID Its id there.
-	ExternalID   string   `json:"external_id"`
-	Gpus         []GPU    `json:"gpus,omitzero"`
+	ExternalID string `json:"external_id"`
+	Gpus       []GPU  `json:"gpus,omitzero"`
+
+	// ID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ID           ServerID `json:"id"`
 	Manufacturer string   `json:"manufacturer,omitempty,omitzero"`
 	Memory       Memory   `json:"memory,omitempty,omitzero"`
 	Model        string   `json:"model,omitempty,omitzero"`
 	Name         string   `json:"name"`
-	Network      Network  `json:"network,omitempty,omitzero"`
 	Position     string   `json:"position,omitempty,omitzero"`
 
 	// Price Each month.
@@ -1299,9 +1408,13 @@ type Server struct {
 	StateReason string      `json:"state_reason,omitempty,omitzero"`
 	Tags        []string    `json:"tags"`
 	UpdatedAt   time.Time   `json:"updated_at"`
+	UplinkMbps  int64       `json:"uplink_mbps,omitempty,omitzero"`
 }
 
-// ServerID defines model for ServerID.
+// ServerAttributes defines model for ServerAttributes.
+type ServerAttributes map[string]Name
+
+// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 type ServerID = string
 
 // ServerList defines model for ServerList.
@@ -1312,22 +1425,24 @@ type ServerList struct {
 
 // ServerPatch defines model for ServerPatch.
 type ServerPatch struct {
-	Attributes   map[string]string `json:"attributes,omitempty,omitzero"`
-	CPU          CPU               `json:"cpu,omitempty,omitzero"`
-	Drives       []Drive           `json:"drives,omitempty,omitzero"`
-	Gpus         []GPU             `json:"gpus,omitempty,omitzero"`
-	Manufacturer string            `json:"manufacturer,omitempty,omitzero"`
-	Memory       Memory            `json:"memory,omitempty,omitzero"`
-	Model        string            `json:"model,omitempty,omitzero"`
-	Name         Name              `json:"name,omitempty,omitzero"`
-	Network      Network           `json:"network,omitempty,omitzero"`
-	Position     string            `json:"position,omitempty,omitzero"`
-	Price        Price             `json:"price,omitempty,omitzero"`
-	Rack         string            `json:"rack,omitempty,omitzero"`
-	Raid         ServerPatchRaid   `json:"raid,omitempty,omitzero"`
-	Serial       string            `json:"serial,omitempty,omitzero"`
-	Site         Name              `json:"site,omitempty,omitzero"`
-	Tags         []Name            `json:"tags,omitempty,omitzero"`
+	Attributes   ServerAttributes `json:"attributes,omitempty,omitzero"`
+	CPU          CPUPatch         `json:"cpu,omitempty,omitzero"`
+	Drives       []Drive          `json:"drives,omitempty,omitzero"`
+	Gpus         []GPU            `json:"gpus,omitempty,omitzero"`
+	Manufacturer string           `json:"manufacturer,omitempty,omitzero"`
+	Memory       MemoryPatch      `json:"memory,omitempty,omitzero"`
+	Model        string           `json:"model,omitempty,omitzero"`
+	Name         string           `json:"name,omitempty,omitzero"`
+
+	// Position Examples: 12, 12.5
+	Position   string          `json:"position,omitempty,omitzero"`
+	Price      Price           `json:"price,omitempty,omitzero"`
+	Rack       string          `json:"rack,omitempty,omitzero"`
+	Raid       ServerPatchRaid `json:"raid,omitempty,omitzero"`
+	Serial     string          `json:"serial,omitempty,omitzero"`
+	Site       Word            `json:"site,omitempty,omitzero"`
+	Tags       Tags            `json:"tags,omitempty,omitzero"`
+	UplinkMbps int64           `json:"uplink_mbps,omitempty,omitzero"`
 }
 
 // ServerPatchRaid defines model for ServerPatch.Raid.
@@ -1348,10 +1463,18 @@ type ServerStateRequest struct {
 // ServiceID Whatever the provider calls the service that the customer gets.
 type ServiceID = string
 
+// Source The system that knows the machine.
+//
+// Examples: api
+type Source = string
+
 // Status defines model for Status.
 type Status struct {
 	Status string `json:"status"`
 }
+
+// Tags defines model for Tags.
+type Tags = []Word
 
 // TakeOverRequest defines model for TakeOverRequest.
 type TakeOverRequest struct {
@@ -1366,11 +1489,16 @@ type Version struct {
 
 // WalkedCandidate defines model for WalkedCandidate.
 type WalkedCandidate struct {
-	Name     string     `json:"name"`
-	Outcome  ReasonCode `json:"outcome"`
-	Rank     int        `json:"rank"`
-	ServerID ServerID   `json:"server_id"`
+	Name    string     `json:"name"`
+	Outcome ReasonCode `json:"outcome"`
+	Rank    int        `json:"rank"`
+
+	// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ServerID ServerID `json:"server_id"`
 }
+
+// Word defines model for Word.
+type Word = string
 
 // FlagKey defines model for FlagKey.
 type FlagKey = string
@@ -1501,7 +1629,7 @@ type ListServersParams struct {
 	Serial []Name        `form:"serial,omitempty" json:"serial,omitempty,omitzero"`
 	Name   []Name        `form:"name,omitempty" json:"name,omitempty,omitzero"`
 
-	// Q A part of the name, serial, external id, model, site or rack, in any case.
+	// Q A part of the name, serial, model or external_id, in any case.
 	Q Name `form:"q,omitempty" json:"q,omitempty,omitzero"`
 
 	// PageSize 50 if left out. More than 500 counts as 500.
@@ -1978,7 +2106,7 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/reservations/{reservation_id}/take-over (the `TakeOverReservation` operationId).
 	TakeOverReservation(ctx context.Context, reservationID ReservationID, body TakeOverReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListServers List servers, newest first
+	// ListServers List servers in the order in which they were added
 	//
 	// Corresponds with GET /v1/servers (the `ListServers` operationId).
 	ListServers(ctx context.Context, params *ListServersParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2004,8 +2132,9 @@ type ClientInterface interface {
 
 	// UpdateServerWithBody Correct a server's record
 	//
-	// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-	// What is held or sold keeps the specification it was sold with.
+	// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+	// can be changed: the buyer was promised the rest.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2014,8 +2143,9 @@ type ClientInterface interface {
 
 	// UpdateServer Correct a server's record
 	//
-	// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-	// What is held or sold keeps the specification it was sold with.
+	// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+	// can be changed: the buyer was promised the rest.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2862,7 +2992,7 @@ func (c *Client) TakeOverReservation(ctx context.Context, reservationID Reservat
 	return c.Client.Do(req)
 }
 
-// ListServers List servers, newest first
+// ListServers List servers in the order in which they were added
 //
 // Corresponds with GET /v1/servers (the `ListServers` operationId).
 func (c *Client) ListServers(ctx context.Context, params *ListServersParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2928,8 +3058,9 @@ func (c *Client) GetServer(ctx context.Context, serverID ServerID, reqEditors ..
 
 // UpdateServerWithBody Correct a server's record
 //
-// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-// What is held or sold keeps the specification it was sold with.
+// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+// can be changed: the buyer was promised the rest.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2948,8 +3079,9 @@ func (c *Client) UpdateServerWithBody(ctx context.Context, serverID ServerID, pa
 
 // UpdateServer Correct a server's record
 //
-// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-// What is held or sold keeps the specification it was sold with.
+// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+// can be changed: the buyer was promised the rest.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5482,7 +5614,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/reservations/{reservation_id}/take-over (the `TakeOverReservation` operationId).
 	TakeOverReservationWithResponse(ctx context.Context, reservationID ReservationID, body TakeOverReservationJSONRequestBody, reqEditors ...RequestEditorFn) (*TakeOverReservationResponse, error)
 
-	// ListServersWithResponse List servers, newest first
+	// ListServersWithResponse List servers in the order in which they were added
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5512,8 +5644,9 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateServerWithBodyWithResponse Correct a server's record
 	//
-	// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-	// What is held or sold keeps the specification it was sold with.
+	// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+	// can be changed: the buyer was promised the rest.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5522,8 +5655,9 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateServerWithResponse Correct a server's record
 	//
-	// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-	// What is held or sold keeps the specification it was sold with.
+	// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+	// can be changed: the buyer was promised the rest.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8346,7 +8480,7 @@ func (c *ClientWithResponses) TakeOverReservationWithResponse(ctx context.Contex
 	return ParseTakeOverReservationResponse(rsp)
 }
 
-// ListServersWithResponse List servers, newest first
+// ListServersWithResponse List servers in the order in which they were added
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -8400,8 +8534,9 @@ func (c *ClientWithResponses) GetServerWithResponse(ctx context.Context, serverI
 
 // UpdateServerWithBodyWithResponse Correct a server's record
 //
-// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-// What is held or sold keeps the specification it was sold with.
+// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+// can be changed: the buyer was promised the rest.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8416,8 +8551,9 @@ func (c *ClientWithResponses) UpdateServerWithBodyWithResponse(ctx context.Conte
 
 // UpdateServerWithResponse Correct a server's record
 //
-// A field that is left out stays as it is, `null` makes it unknown, and objects and lists are replaced as a whole.
-// What is held or sold keeps the specification it was sold with.
+// A field that is left out stays as it is, also inside `cpu` and `memory`; `null` makes it unknown; lists, `attributes`
+// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
+// can be changed: the buyer was promised the rest.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
