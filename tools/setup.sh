@@ -121,7 +121,7 @@ ensure_go() {
 # The folders in which server programs stand: PATH, pg_config, Debian, PGDG's RPMs, Alpine, Homebrew, Postgres.app.
 postgres_folders() {
   if have postgres; then dirname "$(command -v postgres)"; fi
-  if have pg_config; then pg_config --bindir; fi
+  if have pg_config; then pg_config --bindir 2>/dev/null || true; fi
   for dir in "$SETUP_ROOT"/usr/lib/postgresql/*/bin "$SETUP_ROOT"/usr/pgsql-*/bin \
     "$SETUP_ROOT"/usr/libexec/postgresql* "$SETUP_ROOT"/opt/homebrew/opt/postgresql*/bin \
     "$SETUP_ROOT"/usr/local/opt/postgresql*/bin "$SETUP_ROOT"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin \
