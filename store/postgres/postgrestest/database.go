@@ -19,30 +19,32 @@ import (
 // does that nobody else uses in the server's maintenance database.
 const templateLock = 7_316_458_802_231
 
+// templateName is another one for other migrations.
+func templateName() string { return "allocator_template_" + migrations.ContentHash() }
+
 // ensureTemplate makes the migrated template database unless it is there. Several
 // test binaries may ask the same server at once; one makes it, the others wait.
-func ensureTemplate(ctx context.Context, adminURL string) (string, error) {
-	name := "allocator_template_" + migrations.ContentHash()
+func ensureTemplate(ctx context.Context, adminURL, name string) error {
 	conn, err := pgx.Connect(ctx, adminURL)
 	if err != nil {
-		return "", fmt.Errorf("connect to make the template database: %w", err)
+		return fmt.Errorf("connect to make the template database: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // which also unlocks
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(templateLock)); err != nil {
-		return "", fmt.Errorf("wait for the template database: %w", err)
+		return fmt.Errorf("wait for the template database: %w", err)
 	}
 	var finished bool
 	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1 AND datistemplate)", name).Scan(&finished)
 	if err != nil {
-		return "", fmt.Errorf("look for the template database: %w", err)
+		return fmt.Errorf("look for the template database: %w", err)
 	}
 	if finished {
-		return name, nil
+		return nil
 	}
 	if err := makeTemplate(ctx, conn, adminURL, name); err != nil {
-		return "", fmt.Errorf("make the template database: %w", err)
+		return fmt.Errorf("make the template database: %w", err)
 	}
-	return name, nil
+	return nil
 }
 
 // makeTemplate marks the database as a template last, so that an interrupted
@@ -79,7 +81,7 @@ func execute(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 // freshDatabase copies the template and returns the copy's URL.
 func freshDatabase(tb testing.TB, server server, template string) string {
 	tb.Helper()
-	name := "allocator_test_" + strings.ToLower(rand.Text()[:16])
+	name := "allocator_test_" + randomSuffix()
 	url, err := databaseURL(server.adminURL, name)
 	if err != nil {
 		tb.Fatalf("no test database: %v", err)
@@ -94,6 +96,8 @@ func freshDatabase(tb testing.TB, server server, template string) string {
 	})
 	return url
 }
+
+func randomSuffix() string { return strings.ToLower(rand.Text()[:16]) }
 
 // administer runs statements that concern whole databases on a connection of
 // their own: a pool kept for them would be a leak to tests that look for leaks.

@@ -73,7 +73,7 @@ func copyPrepared(ctx context.Context, base string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("prepare a data directory for test servers: %w", err)
 	}
-	home := filepath.Join(base, runPrefix+strconv.Itoa(os.Getpid())+"-"+randomName())
+	home := filepath.Join(base, runPrefix+strconv.Itoa(os.Getpid())+"-"+randomSuffix())
 	if out, err := exec.CommandContext(ctx, "cp", "-Rp", prepared, home).CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("copy the prepared data directory: %w: %s", err, out), os.RemoveAll(home))
 	}

@@ -2,11 +2,13 @@ package postgrestest
 
 import (
 	"context"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 var shared = sync.OnceValues(func() (server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
-	return findServer(ctx)
+	return findServer(ctx, os.Getenv(urlEnv), startContainer, startLocal)
 })
 
 // New returns a pool on a fresh, migrated database. Both go away when the test
@@ -65,6 +67,12 @@ func Pool(tb testing.TB, url string) *pgxpool.Pool {
 	}
 	tb.Cleanup(func() { closePool(tb, pool) })
 	return pool
+}
+
+// IgnoreServer tells goleak that the goroutine that waits for a local server, as
+// long as the test binary runs, is no leak of the test.
+func IgnoreServer() goleak.Option {
+	return goleak.IgnoreAnyFunction("allocator/store/postgres/embedded.startChild.func1")
 }
 
 func closePool(tb testing.TB, pool *pgxpool.Pool) {

@@ -4,7 +4,6 @@ package postgrestest
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -44,7 +43,7 @@ func prepare(ctx context.Context, base string) (string, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	build := filepath.Join(base, buildPrefix+randomName())
+	build := filepath.Join(base, buildPrefix+randomSuffix())
 	if err := buildPrepared(ctx, build); err != nil {
 		return "", errors.Join(err, os.RemoveAll(build))
 	}
@@ -56,8 +55,7 @@ func buildPrepared(ctx context.Context, home string) error {
 	if err != nil {
 		return err
 	}
-	_, err = ensureTemplate(ctx, running.URL())
-	return errors.Join(err, running.Stop(ctx))
+	return errors.Join(ensureTemplate(ctx, running.URL(), templateName()), running.Stop(ctx))
 }
 
 // preparedKey also tells the binaries apart that were asked for.
@@ -65,8 +63,6 @@ func preparedKey() string {
 	binaries := sha256.Sum256([]byte(os.Getenv(embedded.BinEnv)))
 	return migrations.ContentHash() + "-" + hex.EncodeToString(binaries[:4])
 }
-
-func randomName() string { return strings.ToLower(rand.Text()[:10]) }
 
 // removeLeftovers removes what nobody uses. It is a courtesy to the disk, so a
 // failure is left to the next test binary.

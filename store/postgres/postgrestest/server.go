@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -33,7 +32,7 @@ func newServer(ctx context.Context, adminURL string) (server, error) {
 	template := sync.OnceValues(func() (string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 		defer cancel()
-		return ensureTemplate(ctx, adminURL)
+		return templateName(), ensureTemplate(ctx, adminURL, templateName())
 	})
 	return server{adminURL: adminURL, template: template}, nil
 }
@@ -48,23 +47,30 @@ func databaseURL(adminURL, database string) (string, error) {
 	return u.String(), nil
 }
 
+// source starts a server, or finds one, and returns its URL.
+type source func(context.Context) (adminURL string, err error)
+
 // findServer takes the first source that works. TEST_DATABASE_URL is a wish: when
 // it is set and does not work, nothing else is tried.
-func findServer(ctx context.Context) (server, error) {
-	if given := os.Getenv(urlEnv); given != "" {
+func findServer(ctx context.Context, given string, others ...source) (server, error) {
+	if given != "" {
+		if _, err := databaseURL(given, "any"); err != nil {
+			return server{}, fmt.Errorf("no PostgreSQL for tests: %w", err)
+		}
 		found, err := newServer(ctx, given)
 		if err != nil {
 			return server{}, fmt.Errorf("no PostgreSQL for tests: the one at %s does not answer: %w", urlEnv, err)
 		}
 		return found, nil
 	}
-	adminURL, dockerErr := startContainer(ctx)
-	if dockerErr != nil {
-		var localErr error
-		if adminURL, localErr = startLocal(ctx); localErr != nil {
-			return server{}, fmt.Errorf("no PostgreSQL for tests: set %s, start a container engine, or install the server's binaries: %w",
-				urlEnv, errors.Join(dockerErr, localErr))
+	var reasons []error
+	for _, start := range others {
+		adminURL, err := start(ctx)
+		if err == nil {
+			return newServer(ctx, adminURL)
 		}
+		reasons = append(reasons, err)
 	}
-	return newServer(ctx, adminURL)
+	return server{}, fmt.Errorf("no PostgreSQL for tests: set %s, start a container engine, or install the server's binaries: %w",
+		urlEnv, errors.Join(reasons...))
 }
