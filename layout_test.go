@@ -49,7 +49,12 @@ var areas = []area{
 		none,
 		"choosing is pure judgement over a Store that it declares itself; switches and locks reach it as values",
 	},
-	{"sweeper", []string{"reservation"}, []string{"github.com/riverqueue/river"}, "it only tidies: what it may do is the reservation package's word"},
+	{
+		"sweeper",
+		[]string{"reservation"},
+		[]string{"github.com/riverqueue/river", "github.com/jackc/pgx/v5"}, // River's client is made from a pool and typed by its transaction
+		"it only tidies: what it may do is the reservation package's word",
+	},
 	{"migrations", none, nil, "the schema is older than any code that runs on it"},
 	{"store/postgres", append([]string{"migrations"}, domain...), nil, "it implements what the domain declares, and knows no door and no job"},
 	{"transport/httpapi", domain, nil, "a door speaks to the domain, never to the store, the driver or another door"},
@@ -69,7 +74,7 @@ var drivers = []struct {
 	in     []string
 	why    string
 }{
-	{"github.com/jackc/pgx", []string{"store/postgres", "migrations", "locking", "bench"}, "SQL stands in one place, where errors are translated"},
+	{"github.com/jackc/pgx", []string{"store/postgres", "migrations", "locking", "sweeper", "bench"}, "SQL stands in one place, where errors are translated"},
 	{"github.com/riverqueue", []string{"sweeper", "migrations", "store/postgres"}, "a job only calls the domain; no correctness hangs on a queue"},
 	{"github.com/labstack/echo", []string{"transport/httpapi", "transport/console"}, "handlers alone know that there is HTTP"},
 	{"github.com/redis/go-redis", []string{"locking"}, "Redis is one backend of a lock, never a store"},
