@@ -83,18 +83,25 @@ func (r *reserving) Try(ctx context.Context, try allocation.Attempt) (allocation
 		step{sql: judgeAgainSQL, args: judgeArgs(try, server), read: oneRow(&answer.known, answer.scan)},
 		step{at: gate.ReserveAfterInsert},
 	)
-	outcome, err := outcomeOf(answer, err)
-	if err != nil {
-		return allocation.TryResult{}, err
-	}
-	if outcome == allocation.TryReserved {
+	outcome, failure := outcomeOf(answer, err)
+	switch {
+	case failure != nil:
+		return allocation.TryResult{}, failure
+	case err != nil:
+		// In a failed transaction nothing new can be prepared, so this travels alone, as plain text.
+		_, err = r.conn.Exec(ctx, letGo)
+		return allocation.TryResult{Outcome: outcome}, err
+	case outcome == allocation.TryReserved:
 		r.later(`RELEASE SAVEPOINT candidate`)
 		return allocation.TryResult{Outcome: outcome, Reservation: answer.made}, nil
 	}
-	r.later(`ROLLBACK TO SAVEPOINT candidate`) // lets the server go
+	r.later(`ROLLBACK TO SAVEPOINT candidate`)
 	r.later(`RELEASE SAVEPOINT candidate`)
 	return allocation.TryResult{Outcome: outcome}, nil
 }
+
+// letGo ends a candidate's savepoint and with it the lock on its server.
+const letGo = `ROLLBACK TO SAVEPOINT candidate; RELEASE SAVEPOINT candidate`
 
 // outcomeOf says what became of a candidate. Errors that mean "somebody was faster" are answers here.
 func outcomeOf(answer judged, err error) (allocation.TryOutcome, error) {
