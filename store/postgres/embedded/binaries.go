@@ -18,10 +18,21 @@ import (
 // oldestMajor is the oldest major version of PostgreSQL the service supports.
 const oldestMajor = 15
 
-// installation is a directory with a postgres and an initdb in it.
-type installation struct {
-	dir   string
-	major int
+// Installation is a directory with the programs postgres and initdb in it, and
+// the major version they say they have.
+type Installation struct {
+	Dir   string
+	Major int
+}
+
+// Newest is the installation Start would choose for a new data directory, given
+// the same Options.BinDir. Its error wraps ErrNoBinaries.
+func Newest(ctx context.Context, binDir string) (Installation, error) {
+	found, err := findInstallations(ctx, Options{BinDir: binDir}.binDir())
+	if err != nil {
+		return Installation{}, err
+	}
+	return found[0], nil
 }
 
 // places are where packages put the server, beside what PATH and pg_config say.
@@ -40,7 +51,7 @@ var places = []string{
 
 // findInstallations returns every usable installation, newest first.
 // A directory that was asked for is the only one considered.
-func findInstallations(ctx context.Context, override string) ([]installation, error) {
+func findInstallations(ctx context.Context, override string) ([]Installation, error) {
 	dirs, searched := candidates(ctx, places), "PATH, pg_config and the usual places"
 	if override != "" {
 		dirs, searched = []string{override}, override
@@ -54,7 +65,7 @@ func findInstallations(ctx context.Context, override string) ([]installation, er
 
 // usable sorts out directories without a server, or with one that is too old or
 // does not run here. The newest comes first, of equals the one named first.
-func usable(ctx context.Context, dirs []string) (found []installation, tooOld []string) {
+func usable(ctx context.Context, dirs []string) (found []Installation, tooOld []string) {
 	for _, dir := range dirs {
 		major, err := majorOf(ctx, dir)
 		switch {
@@ -62,10 +73,10 @@ func usable(ctx context.Context, dirs []string) (found []installation, tooOld []
 		case major < oldestMajor:
 			tooOld = append(tooOld, fmt.Sprintf("version %d in %s", major, dir))
 		default:
-			found = append(found, installation{dir, major})
+			found = append(found, Installation{dir, major})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b installation) int { return cmp.Compare(b.major, a.major) })
+	slices.SortStableFunc(found, func(a, b Installation) int { return cmp.Compare(b.Major, a.Major) })
 	return found, tooOld
 }
 

@@ -29,7 +29,7 @@ func TestNewestInstallationComesFirst(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(withoutInitdb, "initdb")))
 
 	found, tooOld := usable(t.Context(), []string{old, middle, newest, withoutInitdb, "/nowhere"})
-	require.Equal(t, []installation{{newest, 17}, {middle, 15}}, found)
+	require.Equal(t, []Installation{{newest, 17}, {middle, 15}}, found)
 	require.Len(t, tooOld, 1)
 	require.Contains(t, tooOld[0], "version 14")
 }
@@ -37,16 +37,16 @@ func TestNewestInstallationComesFirst(t *testing.T) {
 func TestInstallationOfTheDataIsPreferredToTheNewest(t *testing.T) {
 	t.Parallel()
 	c := cluster{home: t.TempDir()}
-	found := []installation{{"/seventeen", 17}, {"/sixteen", 16}}
+	found := []Installation{{"/seventeen", 17}, {"/sixteen", 16}}
 	chosen, err := c.chooseInstallation(found)
 	require.NoError(t, err)
-	require.Equal(t, 17, chosen.major, "no data yet")
+	require.Equal(t, 17, chosen.Major, "no data yet")
 
 	require.NoError(t, os.Mkdir(c.data(), 0o700))
 	overwrite(t, c.data(), "PG_VERSION", "16\n")
 	chosen, err = c.chooseInstallation(found)
 	require.NoError(t, err)
-	require.Equal(t, 16, chosen.major)
+	require.Equal(t, 16, chosen.Major)
 
 	overwrite(t, c.data(), "PG_VERSION", "15\n")
 	_, err = c.chooseInstallation(found)

@@ -28,7 +28,7 @@ const (
 type cluster struct {
 	home    string // absolute, without symbolic links
 	account account
-	install installation
+	install Installation
 }
 
 func (c cluster) data() string         { return filepath.Join(c.home, clusterName) }
@@ -38,7 +38,7 @@ func (c cluster) passwordFile() string { return filepath.Join(c.home, "password"
 // account, in its own process group, so that an interrupt typed at the terminal
 // reaches only us, and with an environment in which no PG* variable leaks.
 func (c cluster) command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(c.install.dir, program), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(c.install.Dir, program), args...)
 	cmd.Dir = c.home
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "HOME=" + c.home}
 	for _, name := range []string{"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"} {
@@ -52,23 +52,23 @@ func (c cluster) command(ctx context.Context, program string, args ...string) *e
 
 // chooseInstallation takes the installation whose major version is the data's,
 // or the newest when there is no data yet.
-func (c cluster) chooseInstallation(found []installation) (installation, error) {
+func (c cluster) chooseInstallation(found []Installation) (Installation, error) {
 	content, err := os.ReadFile(filepath.Join(c.data(), "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return found[0], nil
 	}
 	if err != nil {
-		return installation{}, fmt.Errorf("read the version of the data: %w", err)
+		return Installation{}, fmt.Errorf("read the version of the data: %w", err)
 	}
 	version := strings.TrimSpace(string(content))
 	var installed []string
 	for _, candidate := range found {
-		if strconv.Itoa(candidate.major) == version {
+		if strconv.Itoa(candidate.Major) == version {
 			return candidate, nil
 		}
-		installed = append(installed, strconv.Itoa(candidate.major))
+		installed = append(installed, strconv.Itoa(candidate.Major))
 	}
-	return installation{}, fmt.Errorf("%w: %s was written by version %s and version %s is installed; install version %s, or move the data with pg_upgrade",
+	return Installation{}, fmt.Errorf("%w: %s was written by version %s and version %s is installed; install version %s, or move the data with pg_upgrade",
 		ErrVersion, c.data(), version, strings.Join(installed, ", "), version)
 }
 

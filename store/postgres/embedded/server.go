@@ -99,7 +99,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.launch(ctx); err != nil {
 		return err
 	}
-	s.opts.Log.InfoContext(ctx, "PostgreSQL is running", "version", s.cluster.install.major, "data_dir", s.cluster.home,
+	s.opts.Log.InfoContext(ctx, "PostgreSQL is running", "version", s.cluster.install.Major, "data_dir", s.cluster.home,
 		"port", s.port, "os_user", s.cluster.account.name)
 	return nil
 }
@@ -119,7 +119,7 @@ func (s *Server) url(database string) string {
 }
 
 // Version is the major version of the running server, such as "17".
-func (s *Server) Version() string { return strconv.Itoa(s.cluster.install.major) }
+func (s *Server) Version() string { return strconv.Itoa(s.cluster.install.Major) }
 
 // Done is closed when the server has ended, by Stop or by itself; Err tells which.
 func (s *Server) Done() <-chan struct{} { return s.child.done }

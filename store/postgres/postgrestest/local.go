@@ -21,12 +21,16 @@ const localMaxConnections = 300
 // startLocal runs a server from installed binaries on a copy of the prepared
 // data directory and returns its URL. It ends with this process.
 func startLocal(ctx context.Context) (string, error) {
+	install, err := embedded.Newest(ctx, "")
+	if err != nil {
+		return "", err
+	}
 	base, err := baseDirectory()
 	if err != nil {
 		return "", err
 	}
 	// 1. A copy of the prepared directory; one test binary at a time prepares or copies.
-	home, err := copyPrepared(ctx, base)
+	home, err := copyPrepared(ctx, base, install)
 	if err != nil {
 		return "", err
 	}
@@ -35,15 +39,15 @@ func startLocal(ctx context.Context) (string, error) {
 		return "", errors.Join(err, os.RemoveAll(home))
 	}
 	// 3. The server.
-	running, err := embedded.Start(ctx, options(home))
+	running, err := embedded.Start(ctx, options(home, install))
 	if err != nil {
 		return "", err
 	}
 	return running.URL(), nil
 }
 
-func options(home string) embedded.Options {
-	return embedded.Options{DataDir: home, MaxConnections: localMaxConnections, FsyncOffForTests: true}
+func options(home string, install embedded.Installation) embedded.Options {
+	return embedded.Options{DataDir: home, BinDir: install.Dir, MaxConnections: localMaxConnections, FsyncOffForTests: true}
 }
 
 // baseDirectory is this user's corner of the temporary directory. Others may
@@ -63,13 +67,13 @@ func baseDirectory() (string, error) {
 	return base, os.Chmod(base, 0o711)
 }
 
-func copyPrepared(ctx context.Context, base string) (string, error) {
+func copyPrepared(ctx context.Context, base string, install embedded.Installation) (string, error) {
 	unlock, err := lock(base)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	prepared, err := prepare(ctx, base)
+	prepared, err := prepare(ctx, base, install)
 	if err != nil {
 		return "", fmt.Errorf("prepare a data directory for test servers: %w", err)
 	}
