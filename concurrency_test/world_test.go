@@ -67,11 +67,17 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, ctx: t.Context(), url: url, pool: postgrestest.Pool(t, url), release: &release{}}
 	w.caller = identity.LocalCaller(org, identity.Actor{Kind: identity.ActorPerson, ID: "tester"})
 	w.exec(`INSERT INTO organizations (id, name, hold_limit) VALUES ($1, 'Acme', 10000)`, org)
-	tokens, err := reservation.ParseTokenKeys(tokenKeys)
-	require.NoError(t, err)
-	w.allocator = allocation.New(postgres.NewAllocations(w.pool), w.release, tokens)
-	w.reservations = reservation.NewService(postgres.NewReservations(w.pool), tokens)
+	w.serve(w.pool)
 	return w
+}
+
+// serve puts the services on a pool.
+func (w *world) serve(pool *pgxpool.Pool) {
+	w.t.Helper()
+	tokens, err := reservation.ParseTokenKeys(tokenKeys)
+	require.NoError(w.t, err)
+	w.allocator = allocation.New(postgres.NewAllocations(pool), w.release, tokens)
+	w.reservations = reservation.NewService(postgres.NewReservations(pool), tokens)
 }
 
 // exec runs raw SQL that must succeed.
