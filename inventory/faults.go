@@ -15,7 +15,7 @@ type faults struct {
 	found  []FieldError
 }
 
-func (f *faults) add(pointer, code, format string, args ...any) {
+func (f *faults) addf(pointer, code, format string, args ...any) {
 	f.found = append(f.found, FieldError{f.prefix + pointer, code, fmt.Sprintf(format, args...)})
 }
 
@@ -29,7 +29,7 @@ func (f *faults) err() error {
 // required is text for a field that must not be empty.
 func (f *faults) required(pointer, text string, limit int) {
 	if text == "" {
-		f.add(pointer, CodeRequired, "must not be empty")
+		f.addf(pointer, CodeRequired, "must not be empty")
 		return
 	}
 	f.text(pointer, text, limit)
@@ -43,13 +43,13 @@ func (f *faults) text(pointer, text string, limit int) {
 	switch {
 	case text == "":
 	case !utf8.ValidString(text):
-		f.add(pointer, CodeInvalidUTF8, "must be valid UTF-8")
+		f.addf(pointer, CodeInvalidUTF8, "must be valid UTF-8")
 	case utf8.RuneCountInString(text) > limit:
-		f.add(pointer, CodeTooLong, "must have at most %d characters", limit)
+		f.addf(pointer, CodeTooLong, "must have at most %d characters", limit)
 	case strings.ContainsFunc(text, isControl):
-		f.add(pointer, CodeControlCharacter, "must not contain control characters or line breaks")
+		f.addf(pointer, CodeControlCharacter, "must not contain control characters or line breaks")
 	case unicode.IsSpace(first) || unicode.IsSpace(last):
-		f.add(pointer, CodeMalformed, "must not begin or end with a blank")
+		f.addf(pointer, CodeMalformed, "must not begin or end with a blank")
 	}
 }
 
@@ -59,26 +59,27 @@ func isControl(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unico
 // pattern is text of a fixed form; the empty text is unknown and allowed.
 func (f *faults) pattern(pointer, text string, form *regexp.Regexp, sentence string) {
 	if text != "" && !form.MatchString(text) {
-		f.add(pointer, CodeMalformed, "%s", sentence)
+		f.addf(pointer, CodeMalformed, "%s", sentence)
 	}
 }
 
 // count is a number that is 0 when unknown.
 func (f *faults) count(pointer string, n, most int64) {
 	if n != 0 {
-		f.between(pointer, n, 1, most)
+		f.positive(pointer, n, most)
 	}
 }
 
-func (f *faults) between(pointer string, n, least, most int64) {
-	if n < least || n > most {
-		f.add(pointer, CodeOutOfRange, "must lie between %d and %d", least, most)
+// positive is a number that cannot be unknown.
+func (f *faults) positive(pointer string, n, most int64) {
+	if n < 1 || n > most {
+		f.addf(pointer, CodeOutOfRange, "must lie between 1 and %d", most)
 	}
 }
 
 func (f *faults) atMost(pointer string, n, most int) {
 	if n > most {
-		f.add(pointer, CodeTooMany, "must have at most %d entries", most)
+		f.addf(pointer, CodeTooMany, "must have at most %d entries", most)
 	}
 }
 
@@ -93,7 +94,7 @@ func oneOf[T ~string](f *faults, pointer string, have T, allowed ...T) {
 			words = append(words, string(word))
 		}
 	}
-	f.add(pointer, CodeUnknownValue, "must be one of %s", strings.Join(words, ", "))
+	f.addf(pointer, CodeUnknownValue, "must be one of %s", strings.Join(words, ", "))
 }
 
 // escapePointer makes a name a part of a JSON pointer (RFC 6901).

@@ -3,6 +3,7 @@ package inventory
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -120,11 +121,14 @@ func words(value any) string {
 			return words("")
 		}
 	}
-	text, _ := json.Marshal(value)
-	if string(text) == "null" {
+	switch text, err := json.Marshal(value); {
+	case err != nil:
+		return fmt.Sprint(value)
+	case string(text) == "null":
 		return words("")
+	default:
+		return string(text)
 	}
-	return string(text)
 }
 
 func equal[T comparable](a, b T) bool { return a == b }

@@ -76,7 +76,7 @@ func (s *Service) CreateMany(ctx context.Context, by Change, servers []Server) (
 		validateNew(&f, &servers[i])
 		id := identity{servers[i].Source, servers[i].ExternalID}
 		if before, repeated := first[id]; repeated {
-			f.add("/external_id", CodeRepeated, "names the same server as /%d", before)
+			f.addf("/external_id", CodeRepeated, "names the same server as /%d", before)
 		} else {
 			first[id] = i
 		}
@@ -90,7 +90,7 @@ func (s *Service) CreateMany(ctx context.Context, by Change, servers []Server) (
 func validateNew(f *faults, s *Server) {
 	s.validate(f)
 	if s.State == StateRetired {
-		f.add("/state", CodeUnknownValue, "must be a state in which a server can begin, not retired")
+		f.addf("/state", CodeUnknownValue, "must be a state in which a server can begin, not retired")
 	}
 }
 

@@ -52,7 +52,7 @@ func (s *Server) validate(f *faults) {
 	s.validatePrice(f)
 	s.validateLabels(f)
 	if s.State == "" {
-		f.add("/state", CodeRequired, "must be given: a server is never taken to be ready")
+		f.addf("/state", CodeRequired, "must be given: a server is never taken to be ready")
 	} else {
 		oneOf(f, "/state", s.State, States()...)
 	}
@@ -61,14 +61,14 @@ func (s *Server) validate(f *faults) {
 
 func (s *Server) validateIdentity(f *faults) {
 	if s.Source == "" {
-		f.add("/source", CodeRequired, "must name the system that knows the server, such as \"api\"")
+		f.addf("/source", CodeRequired, "must name the system that knows the server, such as \"api\"")
 	}
 	f.pattern("/source", s.Source, sourcePattern, "must have 1 to 63 small letters, digits and inner dashes")
 	f.required("/external_id", s.ExternalID, MaxText)
 	f.text("/name", s.Name, MaxText)
 	f.text("/serial", s.Serial, MaxText)
 	if s.Serial != "" && IsFiller(s.Serial) {
-		f.add("/serial", CodeFiller, "is what vendors write when there is no serial number: leave it out")
+		f.addf("/serial", CodeFiller, "is what vendors write when there is no serial number: leave it out")
 	}
 	f.text("/manufacturer", s.Manufacturer, MaxWord)
 	f.text("/model", s.Model, MaxText)
@@ -79,7 +79,7 @@ func (s *Server) validatePlace(f *faults) {
 	f.text("/rack", s.Rack, MaxWord)
 	f.pattern("/position", s.Position, positionPattern, "must be the lowest unit it fills, from 1, in whole or half units, such as \"12\" or \"12.5\"")
 	if s.Position != "" && s.Rack == "" {
-		f.add("/rack", CodeRequired, "must be given where a position is")
+		f.addf("/rack", CodeRequired, "must be given where a position is")
 	}
 }
 
@@ -91,16 +91,16 @@ func (s *Server) validateCPU(f *faults) {
 	f.count("/cpu/cores", cpu.Cores, maxCores)
 	f.count("/cpu/threads", cpu.Threads, maxCores)
 	if cpu.Cores > 0 && cpu.Sockets > cpu.Cores {
-		f.add("/cpu/cores", CodeOutOfRange, "must be the cores of all sockets together: not fewer than the sockets")
+		f.addf("/cpu/cores", CodeOutOfRange, "must be the cores of all sockets together: not fewer than the sockets")
 	}
 	if cpu.Threads > 0 && cpu.Cores > cpu.Threads {
-		f.add("/cpu/threads", CodeOutOfRange, "must be the threads of all cores together: not fewer than the cores")
+		f.addf("/cpu/threads", CodeOutOfRange, "must be the threads of all cores together: not fewer than the cores")
 	}
 	f.atMost("/cpu/benchmarks", len(cpu.Benchmarks), maxTags)
 	for _, name := range slices.Sorted(maps.Keys(cpu.Benchmarks)) {
 		pointer := "/cpu/benchmarks/" + escapePointer(name)
 		f.required(pointer, name, MaxWord)
-		f.between(pointer, cpu.Benchmarks[name], 1, maxScore)
+		f.positive(pointer, cpu.Benchmarks[name], maxScore)
 	}
 }
 
@@ -113,8 +113,8 @@ func (s *Server) validateDrives(f *faults) {
 	f.atMost("/drives", len(s.Drives), maxGroups)
 	for i, d := range s.Drives {
 		pointer := "/drives/" + strconv.Itoa(i)
-		f.between(pointer+"/count", d.Count, 1, maxPieces)
-		f.between(pointer+"/nominal_gb", d.NominalGB, 1, maxDriveGB)
+		f.positive(pointer+"/count", d.Count, maxPieces)
+		f.positive(pointer+"/nominal_gb", d.NominalGB, maxDriveGB)
 		oneOf(f, pointer+"/medium", d.Medium, "", MediumSSD, MediumHDD)
 		oneOf(f, pointer+"/interface", d.Interface, "", "nvme", "sata", "sas")
 	}
@@ -124,7 +124,7 @@ func (s *Server) validateGPUs(f *faults) {
 	f.atMost("/gpus", len(s.GPUs), maxGroups)
 	for i, g := range s.GPUs {
 		pointer := "/gpus/" + strconv.Itoa(i)
-		f.between(pointer+"/count", g.Count, 1, maxPieces)
+		f.positive(pointer+"/count", g.Count, maxPieces)
 		f.text(pointer+"/model", g.Model, MaxText)
 	}
 }
@@ -134,10 +134,10 @@ func (s *Server) validatePrice(f *faults) {
 		return
 	}
 	if s.Price.Amount < 0 || s.Price.Amount > maxAmount {
-		f.add("/price/amount", CodeOutOfRange, "must lie between 0 and %v", Amount(maxAmount))
+		f.addf("/price/amount", CodeOutOfRange, "must lie between 0 and %v", Amount(maxAmount))
 	}
 	if !currencyPattern.MatchString(s.Price.Currency) {
-		f.add("/price/currency", CodeMalformed, "must be three capitals, such as \"EUR\"")
+		f.addf("/price/currency", CodeMalformed, "must be three capitals, such as \"EUR\"")
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *Server) validateLabels(f *faults) {
 		pointer := "/tags/" + strconv.Itoa(i)
 		f.required(pointer, tag, MaxWord)
 		if slices.Contains(s.Tags[:i], tag) {
-			f.add(pointer, CodeRepeated, "is given twice")
+			f.addf(pointer, CodeRepeated, "is given twice")
 		}
 	}
 	f.atMost("/attributes", len(s.Attributes), maxTags)
