@@ -20,6 +20,7 @@ if ! diff "$scratch/before" "$scratch/after" >"$scratch/diff"; then
 fi
 if ! go mod tidy -diff >"$scratch/tidy" 2>"$scratch/tidy.err"; then
   echo "go.mod or go.sum is not what 'go mod tidy' would write:" >&2
-  cat "$scratch/tidy.err" "$scratch/tidy" >&2
+  cat "$scratch/tidy.err" >&2
+  grep '^[-+]' "$scratch/tidy" | head -n 20 >&2
   exit 1
 fi
