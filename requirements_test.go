@@ -20,9 +20,9 @@ import (
 //	// Requirements: R16, R22, R24.
 //
 // or in its own name: TestR16EightOrdersOverThreeServers. A range is written out (R04, R05, R06), a long list takes a
-// second such line.
+// second such line, and what follows the full stop is free.
 var (
-	requirementLine = regexp.MustCompile(`^Requirements: ((?:[RLDE]\d\d)(?:, [RLDE]\d\d)*)\.?$`)
+	requirementLine = regexp.MustCompile(`^Requirements: ((?:[RLDE]\d\d)(?:, [RLDE]\d\d)*)(?:\.(?: .*)?)?$`)
 	requirement     = regexp.MustCompile(`[RLDE]\d\d`)
 	naming          = regexp.MustCompile(`(?m)^\s*// (Requirements?:? +[RLDE]\d\d.*)$`)
 	statement       = regexp.MustCompile(`(?m)^- (R\d\d) `)
@@ -84,6 +84,7 @@ func TestRequirementLines(t *testing.T) {
 	}{
 		"a line of the doc comment": {"// TestA.\n// Requirements: R01, L02.\nfunc TestA() {}", []string{"R01", "L02"}},
 		"beside a case":             {"func TestA() {\n\t// Requirements: R03\n\t_ = 1\n}", []string{"R03"}},
+		"more behind the full stop": {"// Requirements: R09. Case: EX-10\nfunc TestA() {}", []string{"R09"}},
 		"in the name":               {"func TestR04AndR05() {}", []string{"R04", "R05"}},
 		"elsewhere in a sentence":   {"// TestA is like R06, which it does not prove.\nfunc TestA() {}", nil},
 		"on a helper":               {"// Requirements: R07.\nfunc helper() {}", nil},
