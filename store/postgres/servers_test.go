@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"allocator/inventory"
+	"allocator/inventory/importer"
 	"allocator/store/postgres/postgrestest"
 )
 
@@ -95,17 +96,29 @@ func TestServersAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// The database ranks by its generated column and Go by Server.Size.
+// The database ranks by its generated column and Go by Server.Size; the sample has what real machines have.
 func TestServerSizeIsTheSameInTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := setupServers(t)
-	for _, server := range []inventory.Server{fullServer("m-1"), bareServer("m-2"), noneServer("m-3")} {
-		created, err := b.service.Create(t.Context(), by, server)
-		require.NoError(t, err)
-		var size int64
-		require.NoError(t, b.pool.QueryRow(t.Context(),
-			`SELECT size FROM servers WHERE external_id = $1`, server.ExternalID).Scan(&size))
-		require.Equal(t, created.Size(), size, server.ExternalID)
+	servers, err := importer.Sample()
+	require.NoError(t, err)
+	servers = append(servers, fullServer("m-1"), bareServer("m-2"), noneServer("m-3"))
+	created, err := b.service.CreateMany(t.Context(), by, servers)
+	require.NoError(t, err)
+	require.Equal(t, inventory.Created{Created: len(servers)}, created)
+
+	list, err := b.service.List(t.Context(), "acme", inventory.Filter{})
+	require.NoError(t, err)
+	rows, err := b.pool.Query(t.Context(), `SELECT size FROM servers ORDER BY id`)
+	require.NoError(t, err)
+	sizes, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	require.NoError(t, err)
+	require.Len(t, list, len(servers))
+	for i, got := range list {
+		require.Equal(t, got.Size(), sizes[i], got.ExternalID)
+		want := servers[i]
+		want.ID, want.Version, want.CreatedAt, want.UpdatedAt = got.ID, 1, got.CreatedAt, got.UpdatedAt
+		require.Equal(t, want, got, "in the order in which they were given")
 	}
 }
 
