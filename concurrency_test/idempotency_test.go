@@ -286,3 +286,22 @@ func TestSwitchOffStrandsNobody(t *testing.T) {
 	require.Equal(t, 2, one[int](w, `SELECT count(*) FROM decisions`))
 	w.sound()
 }
+
+// An order line whose server is sold is answered with that reservation, not with a second server.
+//
+// Requirements: R29, R46
+func TestOrderLineSoldIsReturned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.servers(2)
+	r := w.held("a").Reservation
+	_, err := w.reservations.Convert(w.ctx, w.caller, r.ID, "", "service")
+	require.NoError(t, err)
+	again := request("a")
+	again.IdempotencyKey = "again"
+	o := w.reserve(w.ctx, again)
+	require.Equal(t, allocation.OutcomeExisting, o.Code)
+	require.Equal(t, r.ID, o.Reservation.ID)
+	require.Empty(t, o.HoldToken)
+	w.sound()
+}

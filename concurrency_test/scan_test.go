@@ -159,3 +159,30 @@ func TestHeldAndSoldBetweenListAndLock(t *testing.T) {
 		})
 	}
 }
+
+// A candidate that was skipped or lost is let go before the next is locked: while the walk waits at its last candidate,
+// nobody else finds the earlier ones locked.
+//
+// Requirements: R15, R27
+func TestOnlyOneServerIsLockedAtATime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	servers := w.ladder(3)
+	stale := w.session()
+	last := w.session().do(`BEGIN`).hold(servers[2], "last")
+	req := request("walker")
+	ctx, arrived, release := w.pauseAt("reserve.afterList")
+	done := w.begin(ctx, req)
+	w.wait(arrived)
+	stale.do(`UPDATE servers SET state = 'failed' WHERE id = ANY ($1)`, servers[:2])
+	release()
+	w.someoneWaitsFor(last.pid())
+	free := one[int](w, `SELECT count(*) FROM (SELECT FROM servers WHERE id = ANY ($1) FOR UPDATE SKIP LOCKED) f`, servers[:2])
+	require.Equal(t, 2, free)
+	last.do(`ROLLBACK`)
+	a := w.receive(done)
+	require.NoError(t, a.err)
+	require.Equal(t, 2, a.outcome.Decision.Stale)
+	require.Equal(t, allocation.OutcomeReserved, a.outcome.Code)
+	w.sound()
+}

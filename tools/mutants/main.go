@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// patience bounds one mutant: a test that hangs without its line is red as well.
+const patience = 4 * time.Minute
+
+func main() {
+	only := flag.String("only", "", "run the mutants whose name contains this")
+	table := flag.Bool("table", false, "print the table of docs/proof.md and run nothing")
+	flag.Parse()
+	if *table {
+		printTable()
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// run takes each mutant through its test and reports those that survived.
+func run(ctx context.Context, only string) error {
+	tree, remove, err := copyOfHead(ctx)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	var survivors []string
+	tried := 0
+	for _, m := range mutants {
+		if !strings.Contains(m.name, only) {
+			continue
+		}
+		tried++
+		verdict, err := m.try(ctx, tree)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		fmt.Printf("%-8s %-40s %s\n", verdict, m.name, m.test)
+		if verdict != red {
+			survivors = append(survivors, m.name)
+		}
+	}
+	fmt.Printf("%d passed, %d failed\n", tried-len(survivors), len(survivors))
+	if len(survivors) > 0 {
+		return fmt.Errorf("these lines can be taken out and no test sees it: %s", strings.Join(survivors, ", "))
+	}
+	return nil
+}
+
+// copyOfHead makes a worktree of HEAD in a temporary directory.
+func copyOfHead(ctx context.Context) (tree string, remove func(), err error) {
+	parent, err := os.MkdirTemp("", "allocator-mutants-")
+	if err != nil {
+		return "", nil, err
+	}
+	tree = filepath.Join(parent, "tree")
+	if out, err := exec.CommandContext(ctx, "git", "worktree", "add", "--detach", tree, "HEAD").CombinedOutput(); err != nil { //nolint:gosec // a path of our own
+		_ = os.RemoveAll(parent)
+		return "", nil, fmt.Errorf("copy HEAD: %w: %s", err, out)
+	}
+	return tree, func() {
+		_ = exec.Command("git", "worktree", "remove", "--force", tree).Run() //nolint:gosec,noctx // a path of our own, also after Ctrl-C
+		_ = os.RemoveAll(parent)
+	}, nil
+}
+
+// verdict is what became of a mutant.
+type verdict string
+
+const (
+	red      verdict = "red"      // its test failed, as it must
+	survived verdict = "SURVIVED" // its test passed without the line
+	broken   verdict = "BROKEN"   // it did not compile, which proves nothing
+)
+
+// try changes the file, runs the test, and puts the file back.
+func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
+	path := filepath.Join(tree, m.file)
+	original, err := os.ReadFile(path) //nolint:gosec // a file of the project
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(original), m.without); n != 1 {
+		return "", fmt.Errorf("the line to take out stands %d times in %s", n, m.file)
+	}
+	changed := strings.Replace(string(original), m.without, m.with, 1)
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		return "", err
+	}
+	defer func() { _ = os.WriteFile(path, original, 0o600) }()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	test := exec.CommandContext(ctx, "go", "test", "-tags", "gates", "-count=1", "-run", "^("+m.test+")$", "./"+m.pkg) //nolint:gosec // the table below
+	test.Dir = tree
+	out, err := test.CombinedOutput()
+	switch {
+	case err == nil:
+		return survived, nil
+	case strings.Contains(string(out), "--- FAIL") || strings.Contains(string(out), "panic: test timed out") || ctx.Err() != nil:
+		return red, nil
+	default:
+		fmt.Fprintf(os.Stderr, "%s\n", out)
+		return broken, nil
+	}
+}
+
+func printTable() {
+	fmt.Println("| promise | protection | file | taken out | test that goes red |\n|---|---|---|---|---|")
+	for _, m := range mutants {
+		fmt.Printf("| %s | %s | `%s` | `%s` | `%s` |\n", m.promise, m.name, m.file, oneLine(m.without), m.test)
+	}
+}
+
+// oneLine makes code fit for a cell of a table.
+func oneLine(code string) string {
+	code = strings.Join(strings.Fields(code), " ")
+	return strings.ReplaceAll(strings.ReplaceAll(code, "`", "'"), "|", "\\|")
+}

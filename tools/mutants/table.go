@@ -1,0 +1,115 @@
+package main
+
+// mutant is one line taken out, and the test that must see it.
+type mutant struct {
+	name    string
+	promise string // number in section 2 of the design; "-" for a rule beside them
+	file    string
+	without string // stands exactly once in file
+	with    string
+	pkg     string
+	test    string
+}
+
+const (
+	core  = "migrations/00001_core.sql"
+	try   = "store/postgres/reservations_try.go"
+	open  = "store/postgres/reservations_open.go"
+	deeds = "store/postgres/reservations_change.go"
+	walk  = "allocation/walk.go"
+	races = "concurrency_test"
+)
+
+var mutants = []mutant{
+	{"arbiter: held index", "1", core,
+		"CREATE UNIQUE INDEX reservations_one_held_per_server", "CREATE INDEX reservations_one_held_per_server",
+		races, "TestFiveLostRacesEndTheWalk|TestSecondHeldRow.*"},
+	{"occupancy: written by holds", "1", core,
+		"CREATE TRIGGER reservations_occupy AFTER INSERT ON reservations FOR EACH ROW EXECUTE FUNCTION reservation_occupies();", "",
+		races, "TestStormOnFiveServers|TestConversionNeverFreesTheServer"},
+	{"judged again under the lock", "1", try,
+		"FROM verdict WHERE locked AND against = 0", "FROM verdict WHERE locked",
+		races, "TestJudgedAgainUnderTheLock"},
+	{"nothing done without the lock", "1", try,
+		"FROM verdict WHERE locked AND against = 0", "FROM verdict WHERE against = 0",
+		races, "TestBoundedScanStopsAtTwentyFive"},
+	{"SKIP LOCKED", "5", try,
+		"FROM (SELECT FROM servers WHERE organization_id = $1 AND id = $2 FOR UPDATE SKIP LOCKED) locked", "FROM (SELECT FROM servers WHERE organization_id = $1 AND id = $2 FOR UPDATE) locked",
+		races, "TestBoundedScanStopsAtTwentyFive"},
+	{"savepoint", "6", try,
+		"r.later(`SAVEPOINT candidate`)", "",
+		races, "TestLostRaceThenWin|TestFiveLostRacesEndTheWalk"},
+	{"a lost candidate is let go", "6", try,
+		"r.later(`ROLLBACK TO SAVEPOINT candidate`)", "",
+		races, "TestOnlyOneServerIsLockedAtATime"},
+	{"25 scanned", "6", "allocation/secondpass.go",
+		"case i == MaxScanned:", "case i == MaxScanned+1:",
+		races, "TestBoundedScanStopsAtTwentyFive"},
+	{"5 attempts", "6", "allocation/secondpass.go",
+		"case w.attempts == MaxAttempts:", "case w.attempts == MaxAttempts+1:",
+		races, "TestFiveLostRacesEndTheWalk"},
+	{"binding before the state, in one transaction", "2", deeds,
+		"AND EXISTS (SELECT FROM bindings WHERE organization_id = $1 AND reservation_id = $2)", "",
+		races, "TestDeadlineIsReadBehindTheLocks"},
+	{"conversion moves the occupancy row", "2", core,
+		"UPDATE occupancy SET reservation_id = NULL, binding_id = NEW.id", "UPDATE occupancy SET reservation_id = reservation_id",
+		races, "TestConversionNeverFreesTheServer"},
+	{"deadline of a conversion", "3", deeds,
+		"WHERE r.organization_id = $1 AND r.id = $2 AND r.state = 'held' AND r.expires_at > clock.at\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
+		"WHERE r.organization_id = $1 AND r.id = $2 AND r.state = 'held'\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
+		races, "TestDeadlineIsReadBehindTheLocks"},
+	{"deadline of a renewal", "3", deeds,
+		"AND o.id = $1 AND r.state = 'held' AND r.expires_at > clock.at", "AND o.id = $1 AND r.state = 'held'",
+		races, "TestDeadlineIsReadBehindTheLocks"},
+	{"deadline read behind the lock", "3", deeds,
+		"step{sql: expireHoldSQL, args: []any{org, key}},\n\t\treadReservation(&r, reservationSQL, org, key),\n\t\tstep{at: gate.ChangeAfterLock},",
+		"readReservation(&r, reservationSQL, org, key),\n\t\tstep{at: gate.ChangeAfterLock},",
+		races, "TestExpiredHoldIsUseless"},
+	{"a dead hold is no hold", "10", open,
+		"AND h.expires_at > clock.at", "",
+		races, "TestCausesOfNoCapacity|TestOneSideOfTheDeadlineEverywhere"},
+	{"a dead hold is moved aside", "10", try,
+		"step{sql: expireDeadHoldSQL, args: []any{try.Organization, server}},", "",
+		races, "TestCausesOfNoCapacity"},
+	{"reclaim never waits", "5", try,
+		"WHERE organization_id = $1 AND server_id = $2 AND state = 'held' AND expires_at <= clock_timestamp()\n\t\tFOR UPDATE SKIP LOCKED",
+		"WHERE organization_id = $1 AND server_id = $2 AND state = 'held' AND expires_at <= clock_timestamp()\n\t\tFOR UPDATE",
+		races, "TestTwoReclaimsDoNotWaitForEachOther"},
+	{"try-lock of the key", "7", open,
+		"pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.key', $1::text, $2::text), 0))", "$2::text IS NOT NULL",
+		races, "TestFiveOfOneKeyGiveOneReservation"},
+	{"try-lock of the order line", "7", open,
+		"pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.line', $1::text, $3::text, $4::text, $5::bigint), 0))", "concat($3::text, $4::text, $5::bigint) IS NOT NULL",
+		races, "TestTwoKeysForOneOrderLine"},
+	{"key and line asked again", "7", walk,
+		"if outcome, err := w.answerExisting(ctx, existing); outcome != nil || err != nil {\n\t\treturn outcome, err\n\t}\n\tif !w.last", "if !w.last",
+		races, "TestAskedAgainBeforeRefusal|TestAskedAgainAfterLockNotGot"},
+	{"key before the switch", "7", walk,
+		"w.askKey, w.askSwitch,", "w.askSwitch, w.askKey,",
+		races, "TestSwitchOffStrandsNobody"},
+	{"a line's converted service", "7", open,
+		"coalesce(o.reservation_id, b.reservation_id)", "o.reservation_id",
+		races, "TestOrderLineSoldIsReturned"},
+	{"no_capacity only when nothing fits", "5", "allocation/survey.go",
+		"if v.Eligible() {", "if v.Eligible() && len(s.eligible) < 1 && i > 0 {",
+		races, "TestLockedServerIsNeverSoldOut"},
+	{"reason frozen", "8", core,
+		"CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE ON reservations", "CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE OF unit ON reservations",
+		races, "Test.*Rule.*|Test.*Trigger.*"},
+	{"specification of the day", "8", deeds,
+		"clock.at, $5, $6, clock.at, r.expires_at, r.server", "clock.at, $5, $6, clock.at, r.expires_at, (SELECT freeze_server(s) FROM servers s WHERE s.organization_id = r.organization_id AND s.id = r.server_id)",
+		races, "TestFrozenReasonAndPrice"},
+	{"one's own organization", "9", "store/postgres/reservations.go",
+		"WHERE r.organization_id = $1 AND r.id = $2`", "WHERE $1::text IS NOT NULL AND r.id = $2`",
+		races, "TestOrganizationsAreApart"},
+	{"lock order", "-", deeds,
+		"step{sql: lockServerOfReservationSQL, args: []any{org, key}},\n\t\tstep{at: gate.ChangeAfterServer},\n\t\tstep{sql: lockReservationSQL, args: []any{org, key}},",
+		"step{sql: lockReservationSQL, args: []any{org, key}},\n\t\tstep{at: gate.ChangeAfterServer},\n\t\tstep{sql: lockServerOfReservationSQL, args: []any{org, key}},",
+		races, "TestServerIsLockedBeforeReservation"},
+	{"the old token dies", "-", deeds,
+		"SET generation = r.generation + 1, fence", "SET fence",
+		races, "TestTakeOver"},
+	{"token of the holder", "-", "reservation/service.go",
+		"if !s.tokens.Verify(token, r.Organization, r.ID, r.Generation) {", "if !s.tokens.Verify(token, r.Organization, r.ID, r.Generation) && token == \"\" {",
+		races, "TestHoldTokenRules"},
+}
