@@ -26,10 +26,10 @@ func TestDrivesFit(t *testing.T) {
 		groups []DriveGroup
 		want   bool
 	}{
-		"nothing is asked":                           {nil, nil, true},
+		"nothing is asked of any drives":             {nil, nil, true},
 		"there are no drives":                        {[]inventory.Drive{}, []DriveGroup{{CountMin: 1}}, false},
-		"exactly enough":                             {[]inventory.Drive{ssd(2, 960)}, []DriveGroup{{CountMin: 2, NominalGBMin: 960}}, true},
-		"one too few":                                {[]inventory.Drive{ssd(1, 960)}, []DriveGroup{{CountMin: 2}}, false},
+		"exactly as many as asked for":               {[]inventory.Drive{ssd(2, 960)}, []DriveGroup{{CountMin: 2, NominalGBMin: 960}}, true},
+		"one drive is too few for two":               {[]inventory.Drive{ssd(1, 960)}, []DriveGroup{{CountMin: 2}}, false},
 		"a gigabyte too small":                       {[]inventory.Drive{ssd(2, 959)}, []DriveGroup{{CountMin: 2, NominalGBMin: 960}}, false},
 		"equal drives in two entries count together": {[]inventory.Drive{ssd(1, 960), ssd(1, 960)}, []DriveGroup{{CountMin: 2, NominalGBMin: 960}}, true},
 		"an unknown medium is no SSD":                {[]inventory.Drive{{Count: 9, NominalGB: 960}}, []DriveGroup{{CountMin: 1, Medium: inventory.MediumSSD}}, false},
