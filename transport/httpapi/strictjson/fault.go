@@ -50,12 +50,14 @@ func (f *faults) add(pointer, code, detail string) {
 // maxPointerName bounds what a caller's own field name adds to an answer, in bytes before escaping.
 const maxPointerName = 100
 
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 // member extends a pointer by the name of a field.
 func member(pointer, name string) string {
 	if len(name) > maxPointerName {
 		name = strings.ToValidUTF8(name[:maxPointerName], "") + "…"
 	}
-	return pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return pointer + "/" + pointerEscapes.Replace(name)
 }
 
 // item extends a pointer by a position in a list.

@@ -726,12 +726,12 @@ type Decision struct {
 	ID DecisionID `json:"id"`
 
 	// Nearest Which one requirement to relax.
-	Nearest      Nearest                `json:"nearest,omitempty,omitzero"`
-	NextExpiryAt time.Time              `json:"next_expiry_at,omitempty,omitzero"`
-	OrderID      string                 `json:"order_id"`
-	OrderLine    string                 `json:"order_line"`
-	Outcome      DecisionOutcome        `json:"outcome"`
-	Requirements map[string]interface{} `json:"requirements"`
+	Nearest      Nearest         `json:"nearest,omitempty,omitzero"`
+	NextExpiryAt time.Time       `json:"next_expiry_at,omitempty,omitzero"`
+	OrderID      string          `json:"order_id"`
+	OrderLine    string          `json:"order_line"`
+	Outcome      DecisionOutcome `json:"outcome"`
+	Requirements json.RawMessage `json:"requirements"`
 
 	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
@@ -843,9 +843,9 @@ type Event struct {
 	At time.Time `json:"at"`
 
 	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	BindingID BindingID              `json:"binding_id,omitempty,omitzero"`
-	By        Actor                  `json:"by"`
-	Data      map[string]interface{} `json:"data,omitempty,omitzero"`
+	BindingID BindingID       `json:"binding_id,omitempty,omitzero"`
+	By        Actor           `json:"by"`
+	Data      json.RawMessage `json:"data,omitempty,omitzero"`
 
 	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	DecisionID DecisionID `json:"decision_id,omitempty,omitzero"`
@@ -1189,6 +1189,17 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// ProblemType defines model for ProblemType.
+type ProblemType struct {
+	// Action What the caller's screen should offer.
+	Action    Action `json:"action"`
+	Code      string `json:"code"`
+	Detail    string `json:"detail"`
+	Retryable bool   `json:"retryable"`
+	Status    int    `json:"status"`
+	Title     string `json:"title"`
+}
+
 // RAID defines model for RAID.
 type RAID string
 
@@ -1276,7 +1287,7 @@ type Reservation struct {
 	Fence int64 `json:"fence"`
 
 	// HoldToken Proof of being the holder; only for the caller that made it, repeats the request, or took it over.
-	HoldToken *string `json:"hold_token,omitempty"`
+	HoldToken *string `json:"hold_token"`
 
 	// ID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ID ReservationID `json:"id"`
@@ -1293,7 +1304,7 @@ type Reservation struct {
 	Reason Choice `json:"reason"`
 
 	// Requirements As asked; for support.
-	Requirements map[string]interface{} `json:"requirements,omitempty,omitzero"`
+	Requirements json.RawMessage `json:"requirements,omitempty,omitzero"`
 
 	// Server A server as it was when it was reserved. What is left out is unknown.
 	Server    ReservedServer `json:"server"`
@@ -1307,7 +1318,7 @@ type Reservation struct {
 	State ReservationState `json:"state"`
 
 	// TakenOver Staff took the hold away from the caller that made it.
-	TakenOver *bool `json:"taken_over,omitempty"`
+	TakenOver bool  `json:"taken_over"`
 	Unit      int64 `json:"unit"`
 }
 
@@ -1457,6 +1468,11 @@ type ServiceID = string
 // Examples: api
 type Source = string
 
+// Status defines model for Status.
+type Status struct {
+	Status string `json:"status"`
+}
+
 // Tags defines model for Tags.
 type Tags = []Word
 
@@ -1464,6 +1480,11 @@ type Tags = []Word
 type TakeOverRequest struct {
 	// Reason For people who read it later. No personal data, please.
 	Reason Explanation `json:"reason"`
+}
+
+// Version defines model for Version.
+type Version struct {
+	Version string `json:"version"`
 }
 
 // WalkedCandidate defines model for WalkedCandidate.

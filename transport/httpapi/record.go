@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// requestTimeout bounds the work for one request: the longest wish to wait, and one walk after that.
+const requestTimeout = 20 * time.Second
+
+// record is around everything: it gives the request its id and its deadline, answers errors and panics, and leaves
+// exactly one record of the call in the log.
+func (s *Server) record(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begin := time.Now()
+		k := newCall(c.Request())
+		ctx, cancel := context.WithTimeout(k.into(c.Request().Context()), requestTimeout)
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
+		c.Response().Header().Set("X-Request-Id", k.requestID)
+		if err := recovered(next, c); err != nil {
+			s.answerError(err, c)
+		}
+		s.log(c, k, time.Since(begin))
+		return nil
+	}
+}
+
+// recovered turns a panic into an error with its stack. http.ErrAbortHandler passes: it asks to drop the connection.
+func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
+	defer func() {
+		switch cause := recover(); {
+		case cause == nil:
+		case cause == http.ErrAbortHandler: //nolint:errorlint // net/http compares it so, too
+			panic(cause)
+		default:
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return next(c)
+}
+
+// answerError writes an error as problem+json, if nothing has been written yet.
+func (s *Server) answerError(err error, c echo.Context) {
+	k, p := callOf(c.Request().Context()), translate(err)
+	k.code = p.code
+	if p.status >= http.StatusInternalServerError || c.Response().Committed {
+		k.failed = err
+	}
+	if c.Response().Committed {
+		return
+	}
+	header := c.Response().Header()
+	for name, values := range p.header {
+		header[name] = values
+	}
+	if allow, ok := c.Get(echo.ContextKeyHeaderAllow).(string); ok && p.status == http.StatusMethodNotAllowed {
+		header.Set(echo.HeaderAllow, withHeadMethod(allow))
+	}
+	header.Set("Content-Type", "application/problem+json")
+	if err := writeJSON(c.Response(), p.status, p.body(k.requestID)); err != nil {
+		k.failed = errors.Join(k.failed, err)
+	}
+}
+
+// log leaves the record. The values are the caller's only where they have been checked; the handler escapes the rest.
+func (s *Server) log(c echo.Context, k *call, took time.Duration) {
+	level := slog.LevelInfo
+	attrs := []slog.Attr{
+		slog.String("request_id", k.requestID), slog.String("method", k.method), slog.String("route", c.Path()),
+		slog.Int("status", c.Response().Status), slog.Int64("bytes", c.Response().Size), slog.Duration("took", took),
+		slog.String("client", c.RealIP()),
+	}
+	if k.code != "" {
+		attrs = append(attrs, slog.String("code", k.code))
+	}
+	if k.caller.KeyID != "" {
+		attrs = append(attrs, slog.String("organization", string(k.caller.Organization)), slog.String("key", string(k.caller.KeyID)))
+	}
+	attrs = append(attrs, k.ids...)
+	if k.failed != nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.String("error", k.failed.Error()))
+	}
+	s.deps.Log.LogAttrs(context.WithoutCancel(c.Request().Context()), level, "request", attrs...)
+}

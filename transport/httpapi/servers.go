@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"context"
+
+	"allocator/identity"
+	"allocator/inventory"
+	"allocator/reservation"
+	"allocator/transport/httpapi/wire"
+)
+
+// Servers keeps the records of servers.
+type Servers interface {
+	Create(ctx context.Context, by inventory.Change, server inventory.Server) (inventory.Server, error)
+	Get(ctx context.Context, org string, id inventory.ServerID) (inventory.Server, error)
+	List(ctx context.Context, org string, filter inventory.Filter) ([]inventory.Server, error)
+	Update(ctx context.Context, by inventory.Change, id inventory.ServerID, patch inventory.Patch, ifVersion int64) (inventory.Server, error)
+}
+
+// ServerStates moves servers between states.
+type ServerStates interface {
+	ChangeServerState(ctx context.Context, caller identity.Caller, change reservation.StateChange) (*inventory.Server, error)
+}
+
+// changeBy says to the inventory on whose behalf it writes.
+func changeBy(caller identity.Caller) inventory.Change {
+	return inventory.Change{
+		Organization: string(caller.Organization), ActorKind: string(caller.Actor.Kind), ActorID: caller.Actor.ID, RequestID: caller.RequestID,
+	}
+}
+
+// ListServers implements wire.StrictServerInterface.
+func (h *handlers) ListServers(ctx context.Context, r wire.ListServersRequestObject) (wire.ListServersResponseObject, error) {
+	filter := inventory.Filter{
+		Sites: r.Params.Site, Racks: r.Params.Rack, Models: r.Params.Model, Serials: r.Params.Serial, Names: r.Params.Name,
+		States: each(r.Params.State, func(s wire.ServerState) inventory.State { return inventory.State(s) }),
+		Query:  r.Params.Q,
+	}
+	caller := callerOf(ctx)
+	p, err := newPage(caller, "servers", filter, r.Params.PageSize, r.Params.PageToken)
+	if err != nil {
+		return nil, err
+	}
+	if !p.isID("srv_") {
+		return nil, errPageToken()
+	}
+	filter.After, filter.Limit = inventory.ServerID(p.after), p.limit+1
+	list, err := h.Servers.List(ctx, string(caller.Organization), filter)
+	if err != nil {
+		return nil, queryFaults(err)
+	}
+	list, next := cut(p, list, func(s inventory.Server) string { return string(s.ID) })
+	views := each(list, func(s inventory.Server) wire.Server { return viewServer(&s) })
+	return wire.ListServers200JSONResponse{Items: views, NextPageToken: next}, nil
+}
+
+// CreateServer implements wire.StrictServerInterface.
+func (h *handlers) CreateServer(ctx context.Context, r wire.CreateServerRequestObject) (wire.CreateServerResponseObject, error) {
+	made, err := h.Servers.Create(ctx, changeBy(callerOf(ctx)), newServer(r.Body))
+	if err != nil {
+		return nil, err
+	}
+	note(ctx, "server_id", made.ID)
+	return wire.CreateServer201JSONResponse{Body: viewServer(&made), Headers: wire.CreateServer201ResponseHeaders{
+		ETag: etag(made.Version), Location: "/v1/servers/" + string(made.ID),
+	}}, nil
+}
+
+// GetServer implements wire.StrictServerInterface.
+func (h *handlers) GetServer(ctx context.Context, r wire.GetServerRequestObject) (wire.GetServerResponseObject, error) {
+	s, err := h.Servers.Get(ctx, string(callerOf(ctx).Organization), inventory.ServerID(r.ServerID))
+	if err != nil {
+		return nil, err
+	}
+	return wire.GetServer200JSONResponse{
+		Body: viewServer(&s), Headers: wire.GetServer200ResponseHeaders{ETag: etag(s.Version)},
+	}, nil
+}
+
+// SetServerState implements wire.StrictServerInterface.
+func (h *handlers) SetServerState(ctx context.Context, r wire.SetServerStateRequestObject) (wire.SetServerStateResponseObject, error) {
+	s, err := h.ServerStates.ChangeServerState(ctx, callerOf(ctx), reservation.StateChange{
+		ServerID: inventory.ServerID(r.ServerID), State: inventory.State(r.Body.State), Reason: r.Body.Reason, Force: r.Body.Force,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return wire.SetServerState200JSONResponse{
+		Body: viewServer(s), Headers: wire.SetServerState200ResponseHeaders{ETag: etag(s.Version)},
+	}, nil
+}

@@ -1,0 +1,52 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"allocator/transport/httpapi/wire"
+)
+
+// Readiness tells whether requests can be served: the database is reached, and its schema is one that this release
+// serves. The error is for the log; callers learn only that it is not so.
+type Readiness interface {
+	Ready(ctx context.Context) error
+}
+
+// registerService adds the routes about the service itself. They are in the contract like all others.
+func (s *Server) registerService(e *echo.Echo, guards map[string][]echo.MiddlewareFunc) {
+	e.GET("/livez", s.livez, guards["livez"]...)
+	e.GET("/readyz", s.readyz, guards["readyz"]...)
+	e.GET("/version", s.version, guards["version"]...)
+	e.GET("/openapi.json", s.openapi, guards["openapi"]...)
+	e.GET("/problems/:slug", s.problem, guards["problem"]...)
+}
+
+func (s *Server) livez(c echo.Context) error {
+	return c.JSON(http.StatusOK, wire.Status{Status: "alive"})
+}
+
+func (s *Server) readyz(c echo.Context) error {
+	if s.draining.Load() {
+		p := newProblem("unavailable").retryAfter(1, 3)
+		p.detail = "This process is going away and takes no new requests."
+		return p
+	}
+	if err := s.deps.Ready.Ready(c.Request().Context()); err != nil {
+		p := newProblem("unavailable").retryAfter(1, 3)
+		p.detail = "The database is not reached, or its schema is not one that this release serves."
+		p.hidden = err
+		return p
+	}
+	return c.JSON(http.StatusOK, wire.Status{Status: "ready"})
+}
+
+func (s *Server) version(c echo.Context) error {
+	return c.JSON(http.StatusOK, wire.Version{Version: s.deps.Version})
+}
+
+func (s *Server) openapi(c echo.Context) error {
+	return c.JSONBlob(http.StatusOK, s.published)
+}
