@@ -62,7 +62,7 @@ func (p *problem) retryAfter(least, most int) *problem {
 // body is what the caller reads.
 func (p *problem) body(requestID string) wire.Problem {
 	body := wire.Problem{
-		Type: "/problems/" + p.code, Title: p.title, Status: p.status, Detail: p.sentence, Code: p.code,
+		Type: "/problems/" + p.code, Title: p.title, Status: p.status, Detail: p.sentence, Code: wire.ProblemCode(p.code),
 		Retryable: p.retryable, Action: wire.Action(p.action), RequestID: requestID,
 	}
 	if p.detail != "" {

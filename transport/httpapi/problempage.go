@@ -37,7 +37,7 @@ func (s *Server) problem(c echo.Context) error {
 	c.Response().Header().Set("Vary", "Accept")
 	if prefersJSON(c.Request().Header.Values("Accept")) {
 		return c.JSON(http.StatusOK, wire.ProblemType{
-			Code: row.code, Status: row.status, Title: row.title, Detail: row.sentence, Retryable: row.retryable, Action: wire.Action(row.action),
+			Code: wire.ProblemCode(row.code), Status: row.status, Title: row.title, Detail: row.sentence, Retryable: row.retryable, Action: wire.Action(row.action),
 		})
 	}
 	var page bytes.Buffer

@@ -203,6 +203,114 @@ func (e Medium) Valid() bool {
 	}
 }
 
+// Defines values for ProblemCode.
+const (
+	ProblemCodeAlreadyConverted      ProblemCode = "already_converted"
+	ProblemCodeBindingEnded          ProblemCode = "binding_ended"
+	ProblemCodeContended             ProblemCode = "contended"
+	ProblemCodeDecisionGone          ProblemCode = "decision_gone"
+	ProblemCodeFeatureDisabled       ProblemCode = "feature_disabled"
+	ProblemCodeHoldLimit             ProblemCode = "hold_limit"
+	ProblemCodeIdempotencyKeyInvalid ProblemCode = "idempotency_key_invalid"
+	ProblemCodeIdempotencyMismatch   ProblemCode = "idempotency_mismatch"
+	ProblemCodeInternal              ProblemCode = "internal"
+	ProblemCodeInvalidRequest        ProblemCode = "invalid_request"
+	ProblemCodeMethodNotAllowed      ProblemCode = "method_not_allowed"
+	ProblemCodeMissingScope          ProblemCode = "missing_scope"
+	ProblemCodeNoCapacity            ProblemCode = "no_capacity"
+	ProblemCodeNotFound              ProblemCode = "not_found"
+	ProblemCodeNotHolder             ProblemCode = "not_holder"
+	ProblemCodeOrderLineHeld         ProblemCode = "order_line_held"
+	ProblemCodeOrganizationExists    ProblemCode = "organization_exists"
+	ProblemCodeOutcomeUnknown        ProblemCode = "outcome_unknown"
+	ProblemCodePreconditionFailed    ProblemCode = "precondition_failed"
+	ProblemCodePreconditionRequired  ProblemCode = "precondition_required"
+	ProblemCodeRateLimited           ProblemCode = "rate_limited"
+	ProblemCodeRenewalLimit          ProblemCode = "renewal_limit"
+	ProblemCodeReservationCancelled  ProblemCode = "reservation_cancelled"
+	ProblemCodeReservationExpired    ProblemCode = "reservation_expired"
+	ProblemCodeScopeExceeded         ProblemCode = "scope_exceeded"
+	ProblemCodeServerExists          ProblemCode = "server_exists"
+	ProblemCodeServerInUse           ProblemCode = "server_in_use"
+	ProblemCodeServiceAlreadyBound   ProblemCode = "service_already_bound"
+	ProblemCodeTooLarge              ProblemCode = "too_large"
+	ProblemCodeUnauthenticated       ProblemCode = "unauthenticated"
+	ProblemCodeUnavailable           ProblemCode = "unavailable"
+	ProblemCodeUnsupportedMediaType  ProblemCode = "unsupported_media_type"
+)
+
+// Valid indicates whether the value is a known member of the ProblemCode enum.
+func (e ProblemCode) Valid() bool {
+	switch e {
+	case ProblemCodeAlreadyConverted:
+		return true
+	case ProblemCodeBindingEnded:
+		return true
+	case ProblemCodeContended:
+		return true
+	case ProblemCodeDecisionGone:
+		return true
+	case ProblemCodeFeatureDisabled:
+		return true
+	case ProblemCodeHoldLimit:
+		return true
+	case ProblemCodeIdempotencyKeyInvalid:
+		return true
+	case ProblemCodeIdempotencyMismatch:
+		return true
+	case ProblemCodeInternal:
+		return true
+	case ProblemCodeInvalidRequest:
+		return true
+	case ProblemCodeMethodNotAllowed:
+		return true
+	case ProblemCodeMissingScope:
+		return true
+	case ProblemCodeNoCapacity:
+		return true
+	case ProblemCodeNotFound:
+		return true
+	case ProblemCodeNotHolder:
+		return true
+	case ProblemCodeOrderLineHeld:
+		return true
+	case ProblemCodeOrganizationExists:
+		return true
+	case ProblemCodeOutcomeUnknown:
+		return true
+	case ProblemCodePreconditionFailed:
+		return true
+	case ProblemCodePreconditionRequired:
+		return true
+	case ProblemCodeRateLimited:
+		return true
+	case ProblemCodeRenewalLimit:
+		return true
+	case ProblemCodeReservationCancelled:
+		return true
+	case ProblemCodeReservationExpired:
+		return true
+	case ProblemCodeScopeExceeded:
+		return true
+	case ProblemCodeServerExists:
+		return true
+	case ProblemCodeServerInUse:
+		return true
+	case ProblemCodeServiceAlreadyBound:
+		return true
+	case ProblemCodeTooLarge:
+		return true
+	case ProblemCodeUnauthenticated:
+		return true
+	case ProblemCodeUnavailable:
+		return true
+	case ProblemCodeUnsupportedMediaType:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RAID.
 const (
 	RAIDHardware RAID = "hardware"
@@ -1155,10 +1263,12 @@ type Problem struct {
 	Attempts *int   `json:"attempts,omitempty"`
 
 	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	BindingID BindingID     `json:"binding_id,omitempty,omitzero"`
-	Cause     Cause         `json:"cause,omitempty,omitzero"`
-	Code      string        `json:"code"`
-	Counts    []ReasonCount `json:"counts,omitempty,omitzero"`
+	BindingID BindingID `json:"binding_id,omitempty,omitzero"`
+	Cause     Cause     `json:"cause,omitempty,omitzero"`
+
+	// Code Stable. A later release may add codes.
+	Code   ProblemCode   `json:"code"`
+	Counts []ReasonCount `json:"counts,omitempty,omitzero"`
 
 	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	DecisionID DecisionID `json:"decision_id,omitempty,omitzero"`
@@ -1189,15 +1299,20 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// ProblemCode Stable. A later release may add codes.
+type ProblemCode string
+
 // ProblemType defines model for ProblemType.
 type ProblemType struct {
 	// Action What the caller's screen should offer.
-	Action    Action `json:"action"`
-	Code      string `json:"code"`
-	Detail    string `json:"detail"`
-	Retryable bool   `json:"retryable"`
-	Status    int    `json:"status"`
-	Title     string `json:"title"`
+	Action Action `json:"action"`
+
+	// Code Stable. A later release may add codes.
+	Code      ProblemCode `json:"code"`
+	Detail    string      `json:"detail"`
+	Retryable bool        `json:"retryable"`
+	Status    int         `json:"status"`
+	Title     string      `json:"title"`
 }
 
 // RAID defines model for RAID.

@@ -1,0 +1,47 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// timeout bounds one call: the longest wait that a reservation can ask for, and the work after it.
+const timeout = 30 * time.Second
+
+// New makes a client of the service at baseURL, such as "https://allocator.example.com", that sends the API key with
+// every call. Its methods return an *Error for every answer that is no success. Safe for concurrent use.
+func New(baseURL, apiKey string, options ...ClientOption) (*ClientWithResponses, error) {
+	base, err := url.Parse(baseURL)
+	if err != nil {
+		return nil, err
+	}
+	if (base.Scheme != "http" && base.Scheme != "https") || base.Host == "" {
+		return nil, &url.Error{Op: "parse", URL: baseURL, Err: errNoAddress}
+	}
+	given := &Client{}
+	for _, option := range options {
+		if err := option(given); err != nil {
+			return nil, err
+		}
+	}
+	if given.Client == nil {
+		given.Client = &http.Client{Timeout: timeout, CheckRedirect: stayHere}
+	}
+	options = append(options, WithHTTPClient(&refusing{given.Client}), WithRequestEditorFn(bearer(apiKey)))
+	return NewClientWithResponses(strings.TrimRight(baseURL, "/"), options...)
+}
+
+// stayHere refuses to follow a redirection: the service never sends one, and a key must not travel to where it points.
+func stayHere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func bearer(apiKey string) RequestEditorFn {
+	return func(_ context.Context, r *http.Request) error {
+		if apiKey != "" {
+			r.Header.Set("Authorization", "Bearer "+apiKey)
+		}
+		return nil
+	}
+}
