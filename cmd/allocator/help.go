@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// exampled is a command with examples, one per line, as they are typed.
+type exampled interface{ examples() string }
+
+// printHelp shows a command's examples before everything else, since most people look for one to change.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	if node := ctx.Selected(); node != nil {
+		if command, ok := commandOf(node); ok {
+			fmt.Fprint(ctx.Stdout, "Examples:\n")
+			for line := range strings.Lines(strings.TrimSpace(command.examples())) {
+				fmt.Fprint(ctx.Stdout, "  "+strings.TrimSpace(line)+"\n")
+			}
+			fmt.Fprintln(ctx.Stdout)
+		}
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+func commandOf(node *kong.Node) (exampled, bool) {
+	target := node.Target
+	if target.Kind() != reflect.Pointer && target.CanAddr() {
+		target = target.Addr()
+	}
+	return reflect.TypeAssert[exampled](target)
+}
+
+// describeFlag names the environment variable beside what a flag is for.
+func describeFlag(value *kong.Value) string {
+	name := value.Tag.Get(settingTag)
+	switch {
+	case name == "":
+		return value.Help
+	case value.Tag.Has(secretTag):
+		return fmt.Sprintf("%s (%s%s, or a file named by %[2]s%[3]s_FILE)", value.Help, envPrefix, name)
+	default:
+		return fmt.Sprintf("%s (%s%s)", value.Help, envPrefix, name)
+	}
+}

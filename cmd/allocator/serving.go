@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"allocator/migrations"
+	"allocator/store/postgres"
+	"allocator/sweeper"
+	"allocator/transport/httpapi"
+)
+
+// service is a running Allocator: the door, and what works beside it. It serves until it is told to stop.
+type service struct {
+	app      *app
+	db       *database
+	listener net.Listener
+	door     *httpapi.Server
+	sweeper  *sweeper.Sweeper
+	log      *slog.Logger
+}
+
+// serviceOptions settle what differs between processes.
+type serviceOptions struct {
+	drainDelay time.Duration
+	sweepEvery time.Duration // 0: sweeper.Every
+}
+
+// newService prepares the door and the sweeper over the services.
+func newService(a *app, db *database, listener net.Listener, o serviceOptions, log *slog.Logger) (*service, error) {
+	door, err := httpapi.New(httpapi.Deps{
+		Authenticator: a.keys, Attempts: a.audit, Ready: postgres.NewHealth(a.pool),
+		Reserver: a.allocator, Evaluator: a.allocator, Decisions: a.allocator,
+		Reservations: a.reservations, ReservationChanges: a.reservations, Bindings: a.reservations, ServerStates: a.reservations,
+		Servers: a.servers, Events: postgres.NewEvents(a.pool),
+		Organizations: a.organizations, Keys: a.keys, Flags: a.flags, Audit: a.audit,
+		Log: log, Version: version, DrainDelay: o.drainDelay,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the HTTP door: %w", err)
+	}
+	sweeps, err := sweeper.New(a.pool, sweeper.Options{
+		Reservations: a.reservations, Partitions: postgres.NewPartitions(a.pool), Log: log, Every: o.sweepEvery,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &service{app: a, db: db, listener: listener, door: door, sweeper: sweeps, log: log}, nil
+}
+
+// run serves until ctx ends or something that it cannot do without has failed; ready is called once it serves. Then
+// /readyz says no, requests under way are finished, the sweeper stops softly, and what was gathered is written.
+func (s *service) run(ctx context.Context, ready func()) error {
+	serving, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+
+	var jobs sync.WaitGroup
+	jobs.Go(func() { s.app.flags.Run(background, s.log) })
+	jobs.Go(func() { s.app.audit.Run(background, s.log) })
+	jobs.Go(func() { s.app.keys.Run(background, s.log) })
+	jobs.Go(func() {
+		if err := s.sweeper.Run(background); err != nil {
+			end(err)
+		}
+	})
+	jobs.Go(func() {
+		select {
+		case <-s.db.died():
+			end(s.db.own.Err())
+		case <-background.Done():
+		}
+	})
+
+	ready()
+	err := s.door.Serve(serving, s.listener)
+	s.log.InfoContext(ctx, "no new requests are taken; the rest of the service stops")
+	stop()
+	jobs.Wait()
+	if ctx.Err() == nil {
+		err = errors.Join(err, context.Cause(serving))
+	}
+	return err
+}
+
+// address is where the service is reached from this machine.
+func (s *service) address() string {
+	host, port, err := net.SplitHostPort(s.listener.Addr().String())
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		return "http://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// listen takes the address before anything slow begins.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("another program listens on %s: choose another address with --listen (127.0.0.1:0 takes any free port)", address)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen on %s: %w; choose another address with --listen", address, err)
+	}
+	return listener, nil
+}
+
+// prepareSchema refuses a database on which the promises cannot be kept, and brings an older schema up to date if that
+// is wanted.
+func prepareSchema(ctx context.Context, db *database, migrate bool, log *slog.Logger) error {
+	err := postgres.CheckServer(ctx, db.pool)
+	if !migrate || !errors.Is(err, postgres.ErrSchemaBehind) {
+		return err
+	}
+	if err := migrations.Up(ctx, db.pool, log); err != nil {
+		return err
+	}
+	return postgres.CheckServer(ctx, db.pool)
+}
