@@ -11,18 +11,25 @@ import (
 )
 
 // One statement picks and moves, so that a reservation renewed in between is never expired; what is locked is passed
-// over. The time is a scalar subquery, which makes it a condition of the index reservations_due; each row is held
-// against the clock once more when it is moved.
-const sweepSQL = `WITH moved AS (
+// over. The rows picked are found again by their place in the table: by their key, which is a pair, the server would
+// read the whole table and hold every row against every picked one. A row whose place changed while it was being locked
+// is left to the next sweep. Each row is held against state and clock once more when it is moved.
+func moveDueSQL(pick string) string {
+	return `WITH moved AS (
 		UPDATE reservations r SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'sweep', version = version + 1
-		WHERE (r.organization_id, r.id) = ANY (ARRAY(
-				SELECT (due.organization_id, due.id) FROM reservations due
-				WHERE due.state = 'held' AND due.expires_at <= (SELECT clock_timestamp())
-				ORDER BY due.expires_at
-				LIMIT $1 FOR UPDATE SKIP LOCKED))
+		WHERE r.ctid = ANY (ARRAY(` + pick + `))
 			AND r.state = 'held' AND r.expires_at <= clock_timestamp()
 		RETURNING r.*
 	) ` + tellMoved
+}
+
+var (
+	// The time is a scalar subquery, which makes it a condition of the index reservations_due.
+	sweepSQL = moveDueSQL(`SELECT due.ctid FROM reservations due
+		WHERE due.state = 'held' AND due.expires_at <= (SELECT clock_timestamp())
+		ORDER BY due.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED`)
+	sweepOneSQL = moveDueSQL(`SELECT ctid FROM reservations WHERE organization_id = $1 AND id = $2 FOR UPDATE SKIP LOCKED`)
+)
 
 // ExpireDue implements reservation.Store.
 func (s *Reservations) ExpireDue(ctx context.Context, limit int) (int, error) {
@@ -42,15 +49,6 @@ func (s *Reservations) sweep(ctx context.Context, sql string, args ...any) (move
 	}
 	return moved, nil
 }
-
-const sweepOneSQL = `WITH moved AS (
-		UPDATE reservations r SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'sweep', version = version + 1
-		WHERE (r.organization_id, r.id) = ANY (ARRAY(
-				SELECT (organization_id, id) FROM reservations
-				WHERE organization_id = $1 AND id = $2 FOR UPDATE SKIP LOCKED))
-			AND r.state = 'held' AND r.expires_at <= clock_timestamp()
-		RETURNING r.*
-	) ` + tellMoved
 
 // ExpireOne implements reservation.Store.
 func (s *Reservations) ExpireOne(ctx context.Context, due reservation.Due) (bool, error) {
