@@ -41,15 +41,17 @@ CREATE FUNCTION server_size(cores bigint, mib bigint, drives jsonb, gpus jsonb) 
 
 -- Whether every wanted group of drives can have its drives at the same time, no drive serving two groups. By Hall's
 -- theorem that is so if, for every set of groups, the drives that fit at least one of them are enough for all of them.
+-- The planner takes the few sets for thousands and would compile the query, which takes a hundred times as long as
+-- running it, and that under a server's lock.
 CREATE FUNCTION drives_fit(have jsonb, want jsonb) RETURNS boolean
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET jit = off
     RETURN (
         WITH wanted AS (
             SELECT 1 << (n - 1)::int AS bit, (g ->> 'count_min')::bigint AS count_min,
                    coalesce((g ->> 'nominal_gb_min')::bigint, 0) AS nominal_gb_min,
                    g ->> 'medium' AS medium, g ->> 'interface' AS interface
             FROM jsonb_array_elements(want) WITH ORDINALITY AS w (g, n)
-        ), usable AS (
+        ), usable AS MATERIALIZED (
             SELECT (d ->> 'count')::bigint AS count, bit_or(wanted.bit) AS serves
             FROM jsonb_array_elements(have) WITH ORDINALITY AS h (d, n)
             JOIN wanted ON (d ->> 'nominal_gb')::bigint >= wanted.nominal_gb_min
