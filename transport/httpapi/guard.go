@@ -12,6 +12,9 @@ func (s *Server) guard(op *operation) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			callOf(c.Request().Context()).op = op
+			if !op.open { // tokens, keys and other people's orders belong in no cache
+				c.Response().Header().Set("Cache-Control", "no-store")
+			}
 			for _, step := range []func(echo.Context, *operation) error{
 				s.turnAway, s.authenticate, s.authorize, checkPath, checkQuery, checkHeaders, readBody,
 			} {

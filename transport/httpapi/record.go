@@ -25,6 +25,7 @@ func (s *Server) record(next echo.HandlerFunc) echo.HandlerFunc {
 		defer cancel()
 		c.SetRequest(c.Request().WithContext(ctx))
 		c.Response().Header().Set("X-Request-Id", k.requestID)
+		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		if err := recovered(next, c); err != nil {
 			s.answerError(err, c)
 		}
