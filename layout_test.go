@@ -61,6 +61,7 @@ var areas = []area{
 	{"transport/console", domain, nil, "a door speaks to the domain, never to the store, the driver or another door"},
 	{"transport/redisport", domain, nil, "a door speaks to the domain, never to the store, the driver or another door"},
 	{"client", none, nil, "a customer's program imports it, and must not get the service with it"},
+	{"tools/mutants", none, none, "it changes a copy of the code and runs the tests; it must not depend on what it breaks"},
 	{"bench", append([]string{"client", "store/postgres", "migrations"}, domain...), nil, "it measures through the same doors as a caller"},
 }
 

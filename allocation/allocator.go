@@ -12,12 +12,15 @@ import (
 // Switch tells whether an organization may make new reservations. It answers from memory, and never fails: without an
 // answer it is off.
 type Switch interface {
+	// Enabled is asked once for each request.
 	Enabled(ctx context.Context, org identity.OrganizationID) bool
 }
 
 // Tokens makes the hold tokens of new reservations.
 type Tokens interface {
+	// Current names the key that signs new tokens; the name is kept with the reservation.
 	Current() string
+	// Token returns the token of one generation of a reservation, the same for the same arguments.
 	Token(keyName string, org identity.OrganizationID, id reservation.ID, generation int64) string
 }
 
@@ -39,11 +42,11 @@ func New(store Store, release Switch, tokens Tokens) *Allocator {
 // A walk that ended because others held what fits is taken again while the caller is willing to wait, each time in a
 // fresh transaction with a fresh list and with no connection held in between, so that no transaction exceeds the limits.
 func (a *Allocator) Reserve(ctx context.Context, caller identity.Caller, req Request) (*Outcome, error) {
-	start := time.Now()
+	start := time.Now() //nolint:forbidigo // how long the caller waits is no deadline of a reservation
 	wait := min(req.Wait, MaxWait)
 	for walks := 1; ; walks++ {
 		pause := pauseBefore(walks)
-		last := time.Since(start)+pause >= wait
+		last := time.Since(start)+pause >= wait //nolint:forbidigo // likewise
 		outcome, err := a.walk(ctx, caller, &req, walks, last)
 		if err != nil {
 			return nil, err
@@ -63,7 +66,7 @@ func (a *Allocator) Reserve(ctx context.Context, caller identity.Caller, req Req
 // pauseBefore returns a few milliseconds of jitter, growing with each walk so that a crowd thins out.
 func pauseBefore(walk int) time.Duration {
 	ceiling := min(time.Duration(walk)*10*time.Millisecond, 200*time.Millisecond)
-	return ceiling/2 + rand.N(ceiling/2)
+	return ceiling/2 + rand.N(ceiling/2) //nolint:gosec // jitter
 }
 
 // walk takes one request through one transaction. It returns nil without an error when the servers that fit were

@@ -26,7 +26,7 @@ func explainChoice(c Candidate, s *Survey, walked []Walked) Choice {
 		Size: c.Server.Size(), Price: c.Server.Price, PassedOver: append([]Walked(nil), walked...),
 	}
 	text := fmt.Sprintf("Of %s, %d met every requirement; %s was number %d of them: the smallest machine that fits first, then the cheapest, then an order that differs for each request.",
-		plural(choice.Servers, "server"), choice.Eligible, nameOf(c.Server), c.Rank)
+		servers(choice.Servers), choice.Eligible, nameOf(c.Server), c.Rank)
 	if len(walked) > 0 {
 		text += fmt.Sprintf(" Passed over: %s.", passedOver(walked))
 	}

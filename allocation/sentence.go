@@ -39,7 +39,7 @@ func (d *Decision) noCapacity() string {
 	case CauseAllSold:
 		return "Every server that fits is sold: buy more hardware." + nearest
 	default:
-		return fmt.Sprintf("None of %s meets every requirement.%s", plural(d.Servers, "server"), nearest)
+		return fmt.Sprintf("None of %s meets every requirement.%s", servers(d.Servers), nearest)
 	}
 }
 
@@ -54,6 +54,6 @@ func (d *Decision) contended() string {
 	case CauseAttemptLimit:
 		return fmt.Sprintf("Others were faster at %d servers in a row: try again shortly.", MaxAttempts)
 	default:
-		return fmt.Sprintf("There were %s that fit, and others had each of them at that moment: try again shortly.", plural(d.Eligible, "server"))
+		return fmt.Sprintf("There were %s that fit, and others had each of them at that moment: try again shortly.", servers(d.Eligible))
 	}
 }

@@ -92,7 +92,7 @@ func (s *Survey) Nearest() *Nearest {
 		}
 	}
 	if best != nil {
-		best.Text = fmt.Sprintf("Without the requirement %q %s would fit at once.", best.Requirement, plural(best.Servers, "server"))
+		best.Text = fmt.Sprintf("Without the requirement %q %s would fit at once.", best.Requirement, servers(best.Servers))
 	}
 	return best
 }
@@ -136,9 +136,9 @@ func (s *Survey) emptyHanded() (Cause, *time.Time) {
 	}
 }
 
-func plural(n int, noun string) string {
+func servers(n int) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 server"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d servers", n)
 }

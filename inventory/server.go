@@ -97,8 +97,8 @@ const (
 
 // Price is what a server costs each month.
 type Price struct {
-	Amount   Amount
-	Currency string // ISO 4217, three capitals
+	Amount   Amount `json:"amount"`
+	Currency string `json:"currency"` // ISO 4217, three capitals
 }
 
 // The weights of Size: how many MiB of memory one core, one nominal GB of drive and one GPU are worth. They only have

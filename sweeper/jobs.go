@@ -26,11 +26,13 @@ const (
 
 // Sweeps is what a sweep needs of the reservations.
 type Sweeps interface {
+	// Sweep moves everything that is due, in batches of at most batch rows.
 	Sweep(ctx context.Context, batch int) (reservation.Swept, error)
 }
 
 // Partitions makes the partitions that will be needed, and says how many it made.
 type Partitions interface {
+	// MakeMonths covers the present month and that many after it.
 	MakeMonths(ctx context.Context, ahead int) (int, error)
 }
 

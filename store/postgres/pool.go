@@ -83,9 +83,8 @@ func settle(config *pgxpool.Config, options PoolOptions) {
 
 // unreachable says which server did not answer and why, without the password that stands in the URL.
 func unreachable(config *pgx.ConnConfig, err error) error {
-	var refused *pgconn.PgError
 	why := "it does not answer"
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		why = refused.Message
 	}
 	return fmt.Errorf("PostgreSQL at %s:%d, database %s, cannot be used: %s. Is it running, and is the URL right? (%w)",

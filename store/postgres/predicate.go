@@ -10,8 +10,8 @@ import (
 // The rules of package allocation as SQL, put together once. In a statement they need s (a row of servers), o (held and
 // bound as booleans) and q (questionRecord over the request's arguments as jsonb).
 var (
-	failsSQL   = verdictSQL(func(r *allocation.Rule) string { return fails(r) })
-	unknownSQL = verdictSQL(func(r *allocation.Rule) string { return unknown(r) })
+	failsSQL   = verdictSQL(fails)
+	unknownSQL = verdictSQL(unknown)
 	// questionRecord is the column list of jsonb_to_record.
 	questionRecord = recordSQL()
 )

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -122,6 +121,3 @@ func collect[T any](rows pgx.Rows, err error, scan func(row pgx.Row) (T, error))
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
 	return list, translate(err)
 }
-
-// seconds writes a duration as PostgreSQL's make_interval takes it.
-func seconds(d time.Duration) float64 { return d.Seconds() }
