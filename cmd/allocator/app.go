@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -75,7 +74,7 @@ func (s releaseSwitch) Enabled(ctx context.Context, org identity.OrganizationID)
 // parseTokenKeys says how to make keys when there are none.
 func parseTokenKeys(text secret) (reservation.TokenKeys, error) {
 	if text == "" {
-		return reservation.TokenKeys{}, errors.New("ALLOCATOR_HOLD_TOKEN_KEYS is not set, so hold tokens could not be signed: " +
+		return reservation.TokenKeys{}, usagef("%s", "ALLOCATOR_HOLD_TOKEN_KEYS is not set, so hold tokens could not be signed: "+
 			`make a key once, keep it, and give every replica the same: ALLOCATOR_HOLD_TOKEN_KEYS="k1:$(openssl rand -hex 32)"`)
 	}
 	keys, err := reservation.ParseTokenKeys(string(text))

@@ -6,6 +6,7 @@ type commands struct {
 
 	Up      upCmd      `cmd:"" group:"run" help:"Run everything for a first look: PostgreSQL, a sample inventory and the service."`
 	Serve   serveCmd   `cmd:"" group:"run" help:"Run the service."`
+	Demo    demoCmd    `cmd:"" group:"run" help:"Play a shop's day: an order, a payment, a refusal, an abandoned cart."`
 	Migrate migrateCmd `cmd:"" group:"run" help:"Bring the database schema up to date."`
 
 	Reserve  reserveCmd  `cmd:"" group:"sell" help:"Hold a server for an order line."`

@@ -21,6 +21,8 @@ type process struct {
 	terminal  bool // a person watches stderr
 
 	json    bool            // --json
+	serves  bool            // a signal is how the command is meant to end
+	served  bool            // it has begun to serve
 	sources *settingSources // where each setting came from
 }
 

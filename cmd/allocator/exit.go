@@ -47,7 +47,7 @@ func (p *process) report(ctx context.Context, err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !p.serves:
 		p.notef("allocator: interrupted")
 		return exitInterrupted
 	}

@@ -56,6 +56,7 @@ func (c *serveCmd) serve(
 		return errors.Join(err, a.close(ctx))
 	}
 	err = s.run(ctx, func() {
+		p.served = true
 		log.InfoContext(ctx, "serving", "url", s.address(), "version", version)
 		if p.json {
 			_ = p.printJSONLine(map[string]string{"url": s.address()}) // nobody reads it any more: serving goes on
@@ -64,16 +65,17 @@ func (c *serveCmd) serve(
 	return errors.Join(err, a.close(context.WithoutCancel(ctx)))
 }
 
-// untilStopped runs do with a listener of its own. A stop that was asked for is an orderly end, also one that came
-// before there was anything to serve.
+// untilStopped runs do with a listener of its own. To be stopped is an orderly end for it, also before there is anything
+// to serve.
 func (p *process) untilStopped(ctx context.Context, address string, do func(listener net.Listener) error) error {
+	p.serves = true
 	listener, err := listen(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // closed already where it was served
 	err = do(listener)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && !p.served {
 		return nil
 	}
 	return err

@@ -68,6 +68,7 @@ func (s *service) run(ctx context.Context, ready func()) error {
 	jobs.Go(func() { s.app.keys.Run(background, s.log) })
 	jobs.Go(func() {
 		if err := s.sweeper.Run(background); err != nil {
+			s.log.ErrorContext(ctx, "the sweeper ended", "error", err)
 			end(err)
 		}
 	})

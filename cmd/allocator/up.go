@@ -44,28 +44,14 @@ func (c *upCmd) Run(ctx context.Context, p *process) error {
 
 // serve furnishes the database and runs the service on it.
 func (c *upCmd) serve(ctx context.Context, p *process, db *database, listener net.Listener, log *slog.Logger) error {
-	// 1. The schema.
-	p.progressf("bringing the schema up to date …")
-	if err := prepareSchema(ctx, db, true, log); err != nil {
-		return err
-	}
-	// 2. The keys of hold tokens, made once.
-	a, err := c.wire(ctx, db)
+	s, key, err := raise(ctx, p, db, listener, raiseOptions{
+		dataDir: c.DataDir, tokenKeys: c.HoldTokenKeys, service: serviceOptions{drainDelay: c.DrainDelay},
+	}, log)
 	if err != nil {
 		return err
-	}
-	// 3. Something to try things with.
-	p.progressf("adding the sample inventory …")
-	key, err := furnish(ctx, a, c.DataDir)
-	if err != nil {
-		return errors.Join(err, a.close(ctx))
-	}
-	// 4. The service.
-	s, err := newService(a, db, listener, serviceOptions{drainDelay: c.DrainDelay}, log) //nolint:contextcheck // requests bring their own
-	if err != nil {
-		return errors.Join(err, a.close(ctx))
 	}
 	err = s.run(ctx, func() {
+		p.served = true
 		answer := upAnswer{URL: s.address(), APIKey: key, Organization: string(demoOrganization), DatabaseURL: db.url}
 		if p.json {
 			_ = p.printJSONLine(answer) // nobody reads it any more: serving goes on
@@ -73,20 +59,5 @@ func (c *upCmd) serve(ctx context.Context, p *process, db *database, listener ne
 		}
 		p.printGuide(answer)
 	})
-	return errors.Join(err, a.close(context.WithoutCancel(ctx)))
-}
-
-func (c *upCmd) wire(ctx context.Context, db *database) (*app, error) {
-	text := c.HoldTokenKeys
-	if text == "" {
-		var err error
-		if text, err = keptTokenKeys(c.DataDir); err != nil {
-			return nil, err
-		}
-	}
-	tokens, err := parseTokenKeys(text)
-	if err != nil {
-		return nil, err
-	}
-	return newApp(ctx, db.pool, appOptions{tokens: tokens})
+	return errors.Join(err, s.app.close(context.WithoutCancel(ctx)))
 }

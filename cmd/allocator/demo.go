@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"allocator/client"
+)
+
+// demoCmd plays a shop's day, with real requests and real answers.
+type demoCmd struct {
+	clientSettings
+}
+
+func (*demoCmd) examples() string {
+	return `
+		allocator demo
+		ALLOCATOR_URL=http://127.0.0.1:8080 ALLOCATOR_API_KEY=alk_… allocator demo`
+}
+
+// Run implements the command. Without an API key it plays on a service of its own, in a directory that is removed.
+func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
+	if c.APIKey != "" {
+		api, err := c.client()
+		if err != nil {
+			return err
+		}
+		return newTale(p, api).tell(ctx)
+	}
+	if p.sources.origin("url") != "default" {
+		return usagef("a service is given and no key to call it with: set ALLOCATOR_API_KEY or --api-key")
+	}
+	stage, err := setStage(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stage.clear(ctx)) }()
+	api, err := client.New(stage.url, stage.key, client.WithRequestEditorFn(onlyAsked))
+	if err != nil {
+		return err
+	}
+	t := newTale(p, api)
+	t.shortenHolds = stage.shortenHolds
+	return t.tell(ctx)
+}
