@@ -44,13 +44,16 @@ type step struct {
 func inTx(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, t *tx) error) error {
 	for repeats := 0; ; repeats++ {
 		err := once(ctx, pool, fn)
+		if errors.Is(err, reservation.ErrOutcomeUnknown) {
+			return err // translating the cause would say beside it that nothing was changed
+		}
 		if err == nil || clashOf(err) != clashRepeat || repeats == maxRepeats {
 			return translate(err)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(rand.N(time.Duration(repeats+1) * 10 * time.Millisecond)):
+		case <-time.After(rand.N(time.Duration(repeats+1) * 10 * time.Millisecond)): //nolint:gosec // jitter
 		}
 	}
 }
@@ -146,8 +149,7 @@ func (t *tx) commit(ctx context.Context) error {
 // commitMayStand tells whether the commit may have happened although its answer is an error: the connection broke after
 // something was sent, or the server ended the session while it waited for a standby.
 func commitMayStand(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code != pgerrcode.QueryCanceled &&
 			(pgerrcode.IsOperatorIntervention(pg.Code) || pgerrcode.IsConnectionException(pg.Code))
 	}
