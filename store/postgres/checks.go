@@ -62,8 +62,7 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	var oldest int64
 	err = pool.QueryRow(ctx, `SELECT oldest_binary FROM schema_compatibility`).Scan(&oldest)
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Code == pgerrcode.UndefinedTable {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == pgerrcode.UndefinedTable {
 		oldest, err = have, nil
 	}
 	if err == nil && mine < oldest {
