@@ -24,7 +24,7 @@ func TestSweepReadsOnlyWhatIsDue(t *testing.T) {
 			SELECT 'acme', gen_random_uuid(), 'test', g::text, 'FSN1', 'ready' FROM generate_series(1, 3000) g`,
 		`INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, created_by_kind, expires_at, max_expires_at,
 				idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
-			SELECT 'acme', id, id, external_id, '1', 'person', clock_timestamp() + (external_id::int - 500) * interval '1 second',
+			SELECT organization_id, id, servers.id, external_id, '1', 'person', clock_timestamp() + (external_id::int - 500) * interval '1 second',
 				clock_timestamp() + interval '1 hour', external_id, '', 'test', '{}', '{}', '{}', id FROM servers`,
 		`ANALYZE reservations`,
 	} {
