@@ -118,6 +118,7 @@ func (h Hetzner) server(row *hetznerRow) (inventory.Server, error) {
 	s := inventory.Server{
 		Source:     SourceHetzner,
 		ExternalID: row.externalID(),
+		Name:       "sb-" + row.externalID(), // the feed has no names, and people need one to speak of a machine
 		Site:       site,
 		CPU:        inventory.CPU{Vendor: vendor, Model: model, Sockets: row.CPUCount},
 		Memory:     memory,

@@ -36,7 +36,7 @@ func TestHetznerRows(t *testing.T) {
 		want inventory.Server
 	}{
 		"two equal SSDs, everything told": {plainRow, inventory.Server{
-			ExternalID: "2945706", Site: "FSN1", CPU: inventory.CPU{Vendor: "Intel", Model: "Xeon E3-1275 v5", Sockets: 1},
+			ExternalID: "2945706", Name: "sb-2945706", Site: "FSN1", CPU: inventory.CPU{Vendor: "Intel", Model: "Xeon E3-1275 v5", Sockets: 1},
 			Memory: inventory.Memory{MiB: 65536, ECC: new(true), Type: "DDR4"},
 			Drives: []inventory.Drive{{Count: 2, NominalGB: 480, Medium: inventory.MediumSSD, Interface: "sata"}},
 			GPUs:   []inventory.GPU{}, UplinkMbps: 1000, Price: &inventory.Price{Amount: 330_000, Currency: "EUR"},
@@ -48,7 +48,7 @@ func TestHetznerRows(t *testing.T) {
 			"serverDiskData": {"nvme": [512, 512, 1000], "sata": [], "hdd": [], "general": [512, 1000]},
 			"specials": ["IPv4", "ECC"], "datacenter": "FSN1-DC15", "price": 55}`,
 			inventory.Server{
-				ExternalID: "2428172", Site: "FSN1", CPU: inventory.CPU{Vendor: "AMD", Model: "Ryzen 5 3600", Sockets: 1},
+				ExternalID: "2428172", Name: "sb-2428172", Site: "FSN1", CPU: inventory.CPU{Vendor: "AMD", Model: "Ryzen 5 3600", Sockets: 1},
 				Memory: inventory.Memory{MiB: 65536, ECC: new(true), Type: "DDR4"},
 				Drives: []inventory.Drive{
 					{Count: 1, NominalGB: 1000, Medium: inventory.MediumSSD, Interface: "nvme"},
@@ -64,7 +64,7 @@ func TestHetznerRows(t *testing.T) {
 			"serverDiskData": {"nvme": [], "sata": [512, 512], "hdd": [4000, 10000], "general": [512, 4000, 10000]},
 			"specials": ["IPv4", "GPU", "iNIC"], "datacenter": "FSN1-DC21", "price": 130}`,
 			inventory.Server{
-				ExternalID: "2947704", Site: "FSN1", CPU: inventory.CPU{Vendor: "Intel", Model: "Core i7-7700", Sockets: 1},
+				ExternalID: "2947704", Name: "sb-2947704", Site: "FSN1", CPU: inventory.CPU{Vendor: "Intel", Model: "Core i7-7700", Sockets: 1},
 				Memory: inventory.Memory{MiB: 65536, ECC: new(false), Type: "DDR4"},
 				Drives: []inventory.Drive{
 					{Count: 1, NominalGB: 10000, Medium: inventory.MediumHDD, Interface: "sata"},
@@ -83,7 +83,7 @@ func TestHetznerRows(t *testing.T) {
 			"serverDiskData": {"nvme": [960, 960], "sata": [], "hdd": [], "general": [960]},
 			"specials": ["IPv4", "ECC", "iNIC"], "datacenter": "FSN1-DC5", "price": 86}`,
 			inventory.Server{
-				ExternalID: "2911536", Site: "FSN1", CPU: inventory.CPU{Vendor: "Intel", Model: "Xeon E-2176G", Sockets: 1},
+				ExternalID: "2911536", Name: "sb-2911536", Site: "FSN1", CPU: inventory.CPU{Vendor: "Intel", Model: "Xeon E-2176G", Sockets: 1},
 				Memory: inventory.Memory{MiB: 131072, Type: "DDR4"},
 				Drives: []inventory.Drive{{Count: 2, NominalGB: 960, Medium: inventory.MediumSSD, Interface: "nvme"}},
 				GPUs:   []inventory.GPU{}, UplinkMbps: 1000, Price: &inventory.Price{Amount: 860_000, Currency: "EUR"},
@@ -99,7 +99,7 @@ func TestHetznerRows(t *testing.T) {
 			"serverDiskData": {"nvme": [1920, 1920, 1920], "sata": [], "hdd": []}, "specials": ["IPv4", "ECC"],
 			"datacenter": "HEL1-DC2", "price": 109.5}`,
 			inventory.Server{
-				ExternalID: "1", Site: "HEL1", CPU: inventory.CPU{Vendor: "AMD", Model: "EPYC 7502P", Sockets: 1},
+				ExternalID: "1", Name: "sb-1", Site: "HEL1", CPU: inventory.CPU{Vendor: "AMD", Model: "EPYC 7502P", Sockets: 1},
 				Memory: inventory.Memory{MiB: 229376, ECC: new(true), Type: "DDR4"},
 				Drives: []inventory.Drive{{Count: 3, NominalGB: 1920, Medium: inventory.MediumSSD, Interface: "nvme"}},
 				GPUs:   []inventory.GPU{}, Price: &inventory.Price{Amount: 1_095_000, Currency: "EUR"},
@@ -111,7 +111,7 @@ func TestHetznerRows(t *testing.T) {
 			"is_ecc": false, "information": ["RAID Controller 4-Port SATA PCI-E - LSI MegaRAID SAS 9260-4i", "NIC 10 Gbit"],
 			"serverDiskData": {"nvme": [], "sata": [], "hdd": []}, "specials": ["HWR", "GPU"], "datacenter": "NBG1"}`,
 			inventory.Server{
-				ExternalID: "2", Site: "NBG1", CPU: inventory.CPU{Sockets: 2}, Memory: inventory.Memory{MiB: 16384, ECC: new(false)},
+				ExternalID: "2", Name: "sb-2", Site: "NBG1", CPU: inventory.CPU{Sockets: 2}, Memory: inventory.Memory{MiB: 16384, ECC: new(false)},
 				Drives: []inventory.Drive{}, RAID: inventory.RAIDHardware, UplinkMbps: 10000,
 				Tags:       []string{"mixed-memory-kit"},
 				Attributes: map[string]string{"datacenter": "NBG1", "memory_kit": "1x RAM 8192 MB DDR3, 1x RAM 8192 MB DDR4"},
