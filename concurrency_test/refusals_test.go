@@ -3,6 +3,7 @@
 package concurrency_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"allocator/allocation"
 	"allocator/inventory"
 	"allocator/reservation"
+	"allocator/store/postgres/gate"
 )
 
 // The complete list names every server with every reason against it, never only the first, and the counts add up.
@@ -164,14 +166,21 @@ func TestPreferWaitWalksAgain(t *testing.T) {
 	rival := w.session().lock(server)
 	patient := request("patient")
 	patient.Wait = allocation.MaxWait
-	done := w.begin(w.ctx, patient)
-	require.Eventually(t, func() bool {
-		return one[int](w, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%ROLLBACK TO SAVEPOINT candidate%' OR query LIKE 'COMMIT%'`) > 0
-	}, patience, time.Millisecond)
+	set := &gate.Set{}
+	again := make(chan struct{})
+	set.Arm(gate.ReserveAfterList, func(context.Context) error {
+		if set.Reached(gate.ReserveAfterList) == 2 {
+			close(again)
+		}
+		return nil
+	})
+	done := w.begin(gate.With(w.ctx, set), patient)
+	w.wait(again)
 	rival.do(`ROLLBACK`)
 	a := w.receive(done)
 	require.NoError(t, a.err)
 	require.Equal(t, allocation.OutcomeReserved, a.outcome.Code)
+	require.GreaterOrEqual(t, a.outcome.Decision.Walks, 2)
 	require.Equal(t, 1, one[int](w, `SELECT count(*) FROM decisions`))
 	w.sound()
 }

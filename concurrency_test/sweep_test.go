@@ -286,8 +286,7 @@ func (w *world) sweepUntilEnded(id reservation.ID) {
 
 // Ten cancel at once while a sweeper expires the hold: one end, one event, ten equal answers, one server back.
 //
-// Requirements: R12, R13, R60
-// Case: HO-08
+// Requirements: R12, R13, R60. Case: HO-08
 func TestCancelTenTimesAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
