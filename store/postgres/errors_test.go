@@ -98,25 +98,24 @@ func namedConstraints(t *testing.T) (names []string) {
 func catalogKinds(t *testing.T, pool *pgxpool.Pool) map[string]string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `
-		SELECT i.indexrelid::regclass::text, CASE
+		SELECT ARRAY[i.indexrelid::regclass::text, CASE
 			WHEN i.indisprimary THEN 'primary key' WHEN i.indisexclusion THEN 'exclusion constraint'
 			WHEN EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype = 'u') THEN 'unique constraint'
-			WHEN i.indpred IS NOT NULL THEN 'partial unique index' ELSE 'unique index' END
+			WHEN i.indpred IS NOT NULL THEN 'partial unique index' ELSE 'unique index' END]
 		FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
 		WHERE (i.indisunique OR i.indisexclusion) AND `+ownTable+`
 		UNION ALL
-		SELECT k.conname, 'check' FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.contype = 'c' AND `+ownTable+`
+		SELECT ARRAY[k.conname, 'check'] FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid WHERE k.contype = 'c' AND `+ownTable+`
 		UNION ALL
-		SELECT g.tgname, 'trigger' FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE NOT g.tgisinternal AND `+ownTable)
+		SELECT ARRAY[g.tgname, 'trigger'] FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid WHERE NOT g.tgisinternal AND `+ownTable)
 	require.NoError(t, err)
 	catalog := map[string]string{}
-	var name, kind string
-	_, err = pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
-		require.Empty(t, catalog[name], "two rules are called %s", name)
-		catalog[name] = kind
-		return nil
-	})
+	list, err := pgx.CollectRows(rows, pgx.RowTo[[2]string])
 	require.NoError(t, err)
+	for _, rule := range list {
+		require.Empty(t, catalog[rule[0]], "two rules are called %s", rule[0])
+		catalog[rule[0]] = rule[1]
+	}
 	return catalog
 }
 
@@ -274,7 +273,7 @@ func TestTranslate(t *testing.T) {
 		got := translate(tt.err)
 		require.ErrorIs(t, got, tt.err, "%s: the cause is kept", name)
 		for _, word := range words {
-			require.Equal(t, word == tt.want, errors.Is(got, word), "%s: %v", name, word)
+			require.Equal(t, errors.Is(tt.want, word), errors.Is(got, word), "%s: %v", name, word)
 		}
 		if tt.want == nil {
 			require.Equal(t, tt.err, got, name)
