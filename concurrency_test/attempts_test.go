@@ -41,7 +41,7 @@ func TestFiveLostRacesEndTheWalk(t *testing.T) {
 // After a lost race the same transaction goes on and wins the next candidate: the savepoint kept it healthy.
 //
 // Requirements: R23, R27, R29
-func TestLostRaceThenWin(t *testing.T) {
+func TestASavepointPerAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	servers := w.ladder(2)
@@ -79,7 +79,7 @@ func TestRolledBackRivalLeavesTheServer(t *testing.T) {
 // A rival that rolled back its lock on a free server was busy, never "sold out".
 //
 // Requirements: R20, R35, R37
-func TestLockedServerIsNeverSoldOut(t *testing.T) {
+func TestTwoKindsOfRefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	servers := w.servers(1)

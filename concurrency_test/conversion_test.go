@@ -26,7 +26,7 @@ const free = `SELECT count(*) FROM servers s WHERE NOT EXISTS (
 // taken; a greedy buyer at each place gets nothing.
 //
 // Requirements: R47, R48, R49
-func TestConversionNeverFreesTheServer(t *testing.T) {
+func TestPromoteNeverReleaseAndRewrite(t *testing.T) {
 	t.Parallel()
 	for _, place := range []gate.Place{gate.ChangeAfterServer, gate.ChangeAfterLock, gate.ConvertAfterBinding, gate.ConvertBeforeCommit} {
 		t.Run(string(place), func(t *testing.T) {
@@ -143,8 +143,8 @@ func (w *world) deeds(id reservation.ID) map[string]func(ctx context.Context) er
 // With no sweeper at all an expired hold neither converts nor renews nor is taken over, and nothing is written but that
 // it expired and, for a conversion, the durable event for support.
 //
-// Requirements: R51, R53, R61
-func TestExpiredHoldIsUseless(t *testing.T) {
+// Requirements: R02, R51, R53, R61
+func TestTheDeadlineIsKeptAtThePointOfUse(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"convert", "renew", "take over"} {
 		t.Run(name, func(t *testing.T) {

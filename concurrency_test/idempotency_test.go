@@ -140,7 +140,7 @@ func TestAskedAgainAfterLockNotGot(t *testing.T) {
 // the reservation that has the key, not a failure.
 //
 // Requirements: R29, R30
-func TestKeyTakenBetweenQuestionAndInsert(t *testing.T) {
+func TestTheConstraintNameDecides(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	servers := w.ladder(2)

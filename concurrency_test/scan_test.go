@@ -25,7 +25,7 @@ func (w *world) ladder(n int) []uuid.UUID {
 // remained: never that there is nothing.
 //
 // Requirements: R19, R20, R22
-func TestBoundedScanStopsAtTwentyFive(t *testing.T) {
+func TestABoundedScan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	servers := w.ladder(26)
@@ -164,7 +164,7 @@ func TestHeldAndSoldBetweenListAndLock(t *testing.T) {
 // nobody else finds the earlier ones locked.
 //
 // Requirements: R15, R27
-func TestOnlyOneServerIsLockedAtATime(t *testing.T) {
+func TestOneCandidateAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	servers := w.ladder(3)
