@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// gate is a readiness check that waits until it is let go, so that a test has a request under way.
+type gate struct {
+	entered chan struct{}
+	leave   chan struct{}
+}
+
+func (g gate) Ready(context.Context) error {
+	close(g.entered)
+	<-g.leave
+	return nil
+}
+
+// A request that is under way when the process is told to end is finished, and Serve ends in order.
+func TestServeFinishesWhatItBegan(t *testing.T) {
+	t.Parallel()
+	g := gate{make(chan struct{}), make(chan struct{})}
+	s, err := New(Deps{Log: quiet(), Ready: g})
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, listener) }()
+
+	status := make(chan int, 1)
+	go func() {
+		res, err := http.Get("http://" + listener.Addr().String() + "/readyz")
+		if err != nil {
+			status <- 0
+			return
+		}
+		defer res.Body.Close()
+		_, _ = io.Copy(io.Discard, res.Body)
+		status <- res.StatusCode
+	}()
+	<-g.entered
+	cancel()
+	for { // until nobody new is let in
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			break
+		}
+		require.NoError(t, conn.Close())
+	}
+	select {
+	case err := <-served:
+		t.Fatalf("Serve ended with a request under way: %v", err)
+	default:
+	}
+	close(g.leave)
+	require.Equal(t, http.StatusOK, <-status)
+	require.NoError(t, <-served)
+}
+
+func TestServeReportsABrokenListener(t *testing.T) {
+	t.Parallel()
+	s, err := New(Deps{Log: quiet()})
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	require.Error(t, s.Serve(t.Context(), listener))
+}
+
+// While it is going away the process says so, and takes no new work but goes on telling about itself.
+func TestDrainingIsToldAndThenEnforced(t *testing.T) {
+	t.Parallel()
+	s, err := New(Deps{Log: quiet()})
+	require.NoError(t, err)
+	get := func(path string) *httptest.ResponseRecorder {
+		rec := httptest.NewRecorder()
+		s.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		return rec
+	}
+	s.draining.Store(true)
+	require.Equal(t, 503, get("/readyz").Code)
+	require.Equal(t, 401, get("/v1/servers").Code, "it still serves")
+	s.closing.Store(true)
+	refused := get("/v1/servers")
+	require.Equal(t, 503, refused.Code)
+	require.Contains(t, refused.Body.String(), `"code":"unavailable"`)
+	require.Equal(t, "close", refused.Header().Get("Connection"))
+	require.NotEmpty(t, refused.Header().Get("Retry-After"))
+	require.Equal(t, 200, get("/livez").Code)
+}
+
+// Requirements: F-N4. A client that sends its header a byte at a time is cut off, and others are served meanwhile.
+func TestSlowHeadersAreCutOff(t *testing.T) {
+	t.Parallel()
+	s, err := New(Deps{Log: quiet()})
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, listener) }()
+	slow, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer slow.Close()
+	_, err = slow.Write([]byte("GET /livez HTTP/1.1\r\nHost: x\r\n"))
+	require.NoError(t, err)
+
+	res, err := http.Get("http://" + listener.Addr().String() + "/livez")
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 200, res.StatusCode)
+
+	require.NoError(t, slow.SetReadDeadline(time.Now().Add(6*readHeaderTimeout))) // against hanging alone
+	_, err = io.ReadAll(slow)
+	require.NoError(t, err, "the connection is closed, not left open")
+	cancel()
+	require.NoError(t, <-served)
+}

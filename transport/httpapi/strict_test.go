@@ -1,0 +1,158 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Requirements: I13 (F-A2, F-H2, F-H3, F-H4). What a body may not be, and where the answer says it is wrong.
+func TestBodiesAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, test := range map[string]struct{ body, pointer, code string }{
+		"an organization in the body":     {`{"order_id":"a","order_line":"1","organization_id":"rival"}`, "/organization_id", "unknown_field"},
+		"a state in the body":             {`{"order_id":"a","order_line":"1","state":"converted"}`, "/state", "unknown_field"},
+		"a deadline in the body":          {`{"order_id":"a","order_line":"1","expires_at":"2999-01-01T00:00:00Z"}`, "/expires_at", "unknown_field"},
+		"a repeated field":                {`{"order_id":"a","order_id":"b","order_line":"1"}`, "/order_id", "repeated_field"},
+		"a repeated field deep inside":    {`{"order_id":"a","order_line":"1","requirements":{"cpu":{"cores_min":1,"cores_min":2}}}`, "/requirements/cpu/cores_min", "repeated_field"},
+		"a field in capitals":             {`{"order_id":"a","order_line":"1","Unit":1}`, "/Unit", "unknown_field"},
+		"a field that folds to another":   {`{"order_id":"a","order_line":"1","requirements":{"\u017fites":[]}}`, "/requirements/ſites", "unknown_field"},
+		"a number as text":                {`{"order_id":"a","order_line":"1","unit":"5"}`, "/unit", "wrong_type"},
+		"a number as text in the line":    {`{"order_id":"a","order_line":1}`, "/order_line", "wrong_type"},
+		"an exponent":                     {`{"order_id":"a","order_line":"1","unit":1e3}`, "/unit", "wrong_type"},
+		"a point":                         {`{"order_id":"a","order_line":"1","unit":1.0}`, "/unit", "wrong_type"},
+		"two to the power of 63":          {`{"order_id":"a","order_line":"1","unit":9223372036854775808}`, "/unit", "out_of_range"},
+		"a number below zero":             {`{"order_id":"a","order_line":"1","requirements":{"cpu":{"cores_min":-1}}}`, "/requirements/cpu/cores_min", "out_of_range"},
+		"NUL":                             {`{"order_id":"a\u0000","order_line":"1"}`, "/order_id", "control_character"},
+		"a line break":                    {`{"order_id":"a\n{\"level\":\"ERROR\"}","order_line":"1"}`, "/order_id", "control_character"},
+		"NUL in the name of an attribute": {`{"order_id":"a","order_line":"1","requirements":{"attributes":{"a\u0000":"b"}}}`, "/requirements/attributes/a\x00", "control_character"},
+		"a byte that is no UTF-8":         {"{\"order_id\":\"\xff\",\"order_line\":\"1\"}", "", "invalid_utf8"},
+		"half of a surrogate pair":        {`{"order_id":"\ud800","order_line":"1"}`, "", "malformed_json"},
+		"something behind":                {`{"order_id":"a","order_line":"1"}{}`, "", "trailing_data"},
+		"an empty order":                  {`{"order_id":"","order_line":"1"}`, "/order_id", "required"},
+		"201 characters":                  {`{"order_id":"` + strings.Repeat("ü", 201) + `","order_line":"1"}`, "/order_id", "too_long"},
+		"a server id of another form":     {`{"order_id":"a","order_line":"1","requirements":{"servers":["srv_1"]}}`, "/requirements/servers/0", "malformed"},
+		"an amount with a comma":          {`{"order_id":"a","order_line":"1","requirements":{"price":{"currency":"EUR","monthly_max":"80,00"}}}`, "/requirements/price/monthly_max", "malformed"},
+		"an amount as number":             {`{"order_id":"a","order_line":"1","requirements":{"price":{"currency":"EUR","monthly_max":80}}}`, "/requirements/price/monthly_max", "wrong_type"},
+		"a currency in small letters":     {`{"order_id":"a","order_line":"1","requirements":{"price":{"currency":"eur"}}}`, "/requirements/price/currency", "malformed"},
+		"nine groups of drives":           {`{"order_id":"a","order_line":"1","requirements":{"drives":[{},{},{},{},{},{},{},{},{}]}}`, "/requirements/drives", "too_many"},
+		"nesting without an end":          {strings.Repeat("[", 20000), "", "too_deep"},
+		"a list":                          {`[]`, "", "wrong_type"},
+		"null":                            {`null`, "", "wrong_type"},
+		"a text":                          {`"order"`, "", "wrong_type"},
+	} {
+		a := w.post("acme:checkout", "/v1/reservations", test.body, "Idempotency-Key", "k").is(400, "invalid_request")
+		require.Len(t, a.at("errors"), 1, "%s: %s", name, a.body)
+		require.Equal(t, []string{test.pointer, test.code}, []string{a.text("errors.0.pointer"), a.text("errors.0.code")}, name)
+	}
+	require.Zero(t, w.written()["decisions"], "malformed requests leave no decision")
+}
+
+func TestAllFaultsComeAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.post("acme:checkout", "/v1/reservations", `{"order_id":"","unit":"1","x":1,"requirements":{"raid":"zfs","sites":"FSN1","memory":{"ecc":"yes"}}}`, "Idempotency-Key", "k")
+	a.is(400, "invalid_request")
+	var pointers []any
+	for _, fault := range a.at("errors").([]any) {
+		pointers = append(pointers, fault.(map[string]any)["pointer"])
+	}
+	require.Equal(t, []any{"/order_id", "/order_line", "/requirements/memory/ecc", "/requirements/raid", "/requirements/sites", "/unit", "/x"}, pointers)
+	for _, inner := range []string{"openapi", "schema", "wire.", "json:", "Go ", "allocator/"} {
+		require.NotContains(t, string(a.body), inner)
+	}
+}
+
+// Nulls, empty lists, other orders of fields and other spellings of the same value mean the same request.
+func TestWhatMeansTheSameIsTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.addServer(4096)
+	first := w.post("acme:checkout", "/v1/reservations", `{"order_id":"a","order_line":"1","requirements":{"memory":{"mib_min":1000},"price":{"currency":"EUR","monthly_max":"80"}}}`, "Idempotency-Key", "k").is(201, "")
+	for _, same := range []string{
+		`{"requirements":{"price":{"monthly_max":"80.00","currency":"EUR"},"memory":{"mib_min":1000,"ecc":null,"types":[]}},"order_line":"1","order_id":"a"}`,
+		`{"order_id":"\u0061","order_line":"1","unit":1,"customer_ref":"","requirements":{"sites":[],"racks":null,"cpu":{"cores_min":0,"vendors":[],"benchmark_min":null},"gpu":null,"network":{},"attributes":{},"raid":null,"memory":{"mib_min":1000},"price":{"currency":"EUR","monthly_max":"80.0000"}}}`,
+	} {
+		require.Equal(t, first.text("id"), w.post("acme:checkout", "/v1/reservations", same, "Idempotency-Key", "k").is(200, "").text("id"))
+	}
+	w.post("acme:checkout", "/v1/reservations", `{"order_id":"a","order_line":"1","requirements":{"memory":{"mib_min":1000,"ecc":false},"price":{"currency":"EUR","monthly_max":"80"}}}`, "Idempotency-Key", "k").is(422, "idempotency_mismatch")
+}
+
+// Requirements: F-K8. Exactly one key of 1 to 255 visible characters.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.addServer(1000)
+	for name, headers := range map[string][]string{
+		"none":            {},
+		"an empty one":    {"Idempotency-Key", ""},
+		"256 characters":  {"Idempotency-Key", strings.Repeat("k", 256)},
+		"a blank inside":  {"Idempotency-Key", "a b"},
+		"a tab inside":    {"Idempotency-Key", "a\tb"},
+		"an umlaut":       {"Idempotency-Key", "ü"},
+		"two of them":     {"Idempotency-Key", "a", "Idempotency-Key", "b"},
+		"two of the same": {"Idempotency-Key", "a", "Idempotency-Key", "a"},
+	} {
+		a := w.post("acme:checkout", "/v1/reservations", order("1"), headers...)
+		require.Equal(t, "idempotency_key_invalid", a.text("code"), name)
+		require.Equal(t, 400, a.status, name)
+	}
+	w.post("acme:checkout", "/v1/reservations", order("1"), "Idempotency-Key", strings.Repeat("k", 255)).is(201, "")
+	w.turn("rival", true)
+	w.post("rival:checkout", "/v1/reservations", order("1"), "Idempotency-Key", strings.Repeat("k", 255)).is(409, "no_capacity")
+}
+
+// Requirements: I13 (F-H4). Queries are as strict as bodies.
+func TestQueriesAreReadStrictly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for query, want := range map[string]string{
+		"organization_id=rival":          "query:organization_id",
+		"State=held":                     "query:State",
+		"page_size=1&page_size=2":        "query:page_size",
+		"page_size=0":                    "query:page_size",
+		"page_size=-1":                   "query:page_size",
+		"page_size=1e9":                  "query:page_size",
+		"page_size=5.0":                  "query:page_size",
+		"page_size=%2B5":                 "query:page_size",
+		"page_size=":                     "query:page_size",
+		"page_size=99999999999999999999": "query:page_size",
+		"page_token=nonsense":            "query:page_token",
+		"page_token=":                    "query:page_token",
+		"state=sold":                     "query:state",
+		"state=held,expired":             "query:state",
+		"server_id=srv_1":                "query:server_id",
+		"order_id=":                      "query:order_id",
+		"order_id=%00":                   "query:order_id",
+		"order_id=%FF":                   "query:order_id",
+		"expires_before=tomorrow":        "query:expires_before",
+		"expires_before=2026-01-01":      "query:expires_before",
+		"%zz":                            "query:",
+		"a;b":                            "query:",
+	} {
+		a := w.get("acme:support", "/v1/reservations?"+query).is(400, "invalid_request")
+		require.Len(t, a.at("errors"), 1, query)
+		require.Equal(t, want, a.text("errors.0.pointer"), query)
+	}
+	a := w.get("acme:support", "/v1/reservations?x=1&y=2&page_size=a").is(400, "invalid_request")
+	require.Len(t, a.at("errors"), 3)
+	w.get("acme:support", "/v1/bindings?active=yes").is(400, "invalid_request")
+	w.get("", "/livez?x=1").is(400, "invalid_request")
+}
+
+// Ids that cannot be one are answered like ids that nobody has.
+func TestMalformedIDsAreUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	same := headersOf("X-Request-Id", "the-same")
+	want := w.do(call{who: "acme:all", method: "GET", path: "/v1/servers/" + "srv_01900000000070008000000000000000", header: same}).is(404, "not_found")
+	for _, id := range []string{
+		"srv_1", "1", "res_01900000000070008000000000000000", "srv_0190000000007000800000000000000g", "SRV_01900000000070008000000000000000",
+		"srv_01900000-0000-7000-8000-000000000000", "%00", "%FF", "srv_" + strings.Repeat("0", 3000), "..%2Fservers", "'%20OR%20''='",
+	} {
+		a := w.do(call{who: "acme:all", method: "GET", path: "/v1/servers/" + id, header: same}).is(404, "not_found")
+		require.Equal(t, string(want.body), string(a.body), id)
+	}
+}
