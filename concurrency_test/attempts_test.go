@@ -13,7 +13,7 @@ import (
 // Six raw transactions hold one server each, uncommitted and without locking its row. The walk comes to wait at each
 // index in turn, loses when that transaction commits, and gives up after five: the sixth server is never tried.
 //
-// Requirements: R23, R25, R27, R29
+// Requirements: R23, R25, R27, R29.
 func TestFiveLostRacesEndTheWalk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,7 +40,7 @@ func TestFiveLostRacesEndTheWalk(t *testing.T) {
 
 // After a lost race the same transaction goes on and wins the next candidate: the savepoint kept it healthy.
 //
-// Requirements: R23, R27, R29
+// Requirements: R23, R27, R29.
 func TestASavepointPerAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -60,7 +60,7 @@ func TestASavepointPerAttempt(t *testing.T) {
 
 // A raw transaction that holds and then rolls back loses nobody a server: the walk that waited for it wins.
 //
-// Requirements: R03, R23
+// Requirements: R03, R23.
 func TestRolledBackRivalLeavesTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -78,7 +78,7 @@ func TestRolledBackRivalLeavesTheServer(t *testing.T) {
 
 // A rival that rolled back its lock on a free server was busy, never "sold out".
 //
-// Requirements: R20, R35, R37
+// Requirements: R20, R35, R37.
 func TestTwoKindsOfRefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,7 +25,7 @@ const free = `SELECT count(*) FROM servers s WHERE NOT EXISTS (
 // A conversion writes the binding first and the state second, and at every place on the way others see the server
 // taken; a greedy buyer at each place gets nothing.
 //
-// Requirements: R47, R48, R49
+// Requirements: R47, R48, R49.
 func TestPromoteNeverReleaseAndRewrite(t *testing.T) {
 	t.Parallel()
 	for _, place := range []gate.Place{gate.ChangeAfterServer, gate.ChangeAfterLock, gate.ConvertAfterBinding, gate.ConvertBeforeCommit} {
@@ -56,7 +56,7 @@ func TestPromoteNeverReleaseAndRewrite(t *testing.T) {
 
 // A sampler polls while many conversions run; it never sees one of their servers free.
 //
-// Requirements: R48
+// Requirements: R48.
 func TestSamplerNeverSeesConvertedServerFree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,7 +72,7 @@ func TestSamplerNeverSeesConvertedServerFree(t *testing.T) {
 	sampler.Go(func() {
 		for ctx.Err() == nil {
 			var n int
-			if err := w.pool.QueryRow(w.ctx, free).Scan(&n); err == nil && n > 0 {
+			if err := w.pool.QueryRow(ctx, free).Scan(&n); err == nil && n > 0 {
 				seenFree++
 			}
 			samples++
@@ -93,7 +93,7 @@ func TestSamplerNeverSeesConvertedServerFree(t *testing.T) {
 
 // A conversion that breaks between its two writes leaves the hold as it was and no binding, at each place.
 //
-// Requirements: R50
+// Requirements: R50.
 func TestBrokenConversionLeavesTheHold(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken on purpose")
@@ -143,7 +143,7 @@ func (w *world) deeds(id reservation.ID) map[string]func(ctx context.Context) er
 // With no sweeper at all an expired hold neither converts nor renews nor is taken over, and nothing is written but that
 // it expired and, for a conversion, the durable event for support.
 //
-// Requirements: R02, R51, R53, R61
+// Requirements: R02, R51, R53, R61.
 func TestTheDeadlineIsKeptAtThePointOfUse(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"convert", "renew", "take over"} {
@@ -166,7 +166,7 @@ func TestTheDeadlineIsKeptAtThePointOfUse(t *testing.T) {
 // The deadline passes while the change waits for the reservation's row, and again while it stands between lock and
 // write: it is refused either way, since the clock is read in a statement that began after the locks.
 //
-// Requirements: R52
+// Requirements: R52.
 func TestDeadlineIsReadBehindTheLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"convert", "renew", "take over"} {
@@ -227,7 +227,7 @@ func (w *world) whileStoppedAt(place gate.Place, deed func(ctx context.Context) 
 // Converting again for the same service is the same binding, for another a refusal that names the first; a cancelled
 // reservation is refused in another way than an expired one.
 //
-// Requirements: R53
+// Requirements: R53.
 func TestConvertTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -260,7 +260,7 @@ func TestConvertTwice(t *testing.T) {
 
 // Ten at once convert one reservation for one service: one binding, ten equal answers.
 //
-// Requirements: R53
+// Requirements: R53.
 func TestConvertTenTimesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -112,7 +112,7 @@ func second[T any](_ T, err error) error { return err }
 // Taking a held or bound server out of service is refused; with force the hold is cancelled in that person's name while
 // a binding stays, flagged by the server's state. The end of a binding sends the server to cleaning, or to failed.
 //
-// Case: CO-10, CO-11
+// Case: CO-10, CO-11.
 func TestServerStateAgainstHoldsAndBindings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 // Five requests with one key over four servers, the winner paused before its commit: the four others are answered at
 // once, although the winner has not committed, and none of them holds a server. Afterwards the key gives the winner's.
 //
-// Requirements: R43, R44, R45
+// Requirements: R43, R44, R45.
 func TestFiveOfOneKeyGiveOneReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,7 +40,7 @@ func TestFiveOfOneKeyGiveOneReservation(t *testing.T) {
 
 // The same by luck, twenty times: whatever the order, one row, and no loser hears that there is nothing.
 //
-// Requirements: R43
+// Requirements: R43.
 func TestFiveOfOneKeyByLuck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -59,7 +59,7 @@ func TestFiveOfOneKeyByLuck(t *testing.T) {
 // Two keys for one order line: the second is answered while the first is not committed, and gets the first one's
 // reservation once it is.
 //
-// Requirements: R40, R45
+// Requirements: R40, R45.
 func TestTwoKeysForOneOrderLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +80,7 @@ func TestTwoKeysForOneOrderLine(t *testing.T) {
 // A request that could lock nothing never reached the insert; before it refuses it asks once more and returns what its
 // sibling has committed meanwhile. The sibling is made to commit between the request's own list and its refusal.
 //
-// Requirements: R40, R41, R42
+// Requirements: R40, R41, R42.
 func TestAskedAgainBeforeRefusal(t *testing.T) {
 	t.Parallel()
 	for name, rival := range map[string]func(*allocation.Request){
@@ -110,7 +110,7 @@ func TestAskedAgainBeforeRefusal(t *testing.T) {
 
 // The sibling commits between the try-lock that was not got and the answer: the answer is its reservation.
 //
-// Requirements: R40, R41
+// Requirements: R40, R41.
 func TestAskedAgainAfterLockNotGot(t *testing.T) {
 	t.Parallel()
 	for name, alter := range map[string]func(*allocation.Request){
@@ -139,7 +139,7 @@ func TestAskedAgainAfterLockNotGot(t *testing.T) {
 // The key's unique index catches a key that was committed after it was asked: raw SQL can do that, and the answer is
 // the reservation that has the key, not a failure.
 //
-// Requirements: R29, R30
+// Requirements: R29, R30.
 func TestTheConstraintNameDecides(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -159,7 +159,7 @@ func TestTheConstraintNameDecides(t *testing.T) {
 
 // The same key with another body is a mismatch, and nothing is done and no decision left.
 //
-// Requirements: R46
+// Requirements: R46.
 func TestSameKeyOtherBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -182,7 +182,7 @@ func TestSameKeyOtherBody(t *testing.T) {
 // An order line whose hold expired, was cancelled, or whose binding ended gets a new reservation under a new key; the
 // old key goes on telling what became of the old one. While it is live it is returned, or refused to other wishes.
 //
-// Requirements: R46, R61
+// Requirements: R46, R61.
 func TestOrderLineAgain(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(w *world, id reservation.ID){
@@ -226,7 +226,7 @@ func TestOrderLineAgain(t *testing.T) {
 
 // No two of one order line, whatever keys: twenty requests with keys of their own.
 //
-// Requirements: R29, R45
+// Requirements: R29, R45.
 func TestOneOrderLineByLuck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -268,7 +268,7 @@ func TestHoldLimit(t *testing.T) {
 
 // With the switch off nothing new is made, a used key is still answered, and what exists goes on.
 //
-// Requirements: R65, R66
+// Requirements: R65, R66.
 func TestSwitchOffStrandsNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -289,7 +289,7 @@ func TestSwitchOffStrandsNobody(t *testing.T) {
 
 // An order line whose server is sold is answered with that reservation, not with a second server.
 //
-// Requirements: R29, R46
+// Requirements: R29, R46.
 func TestOrderLineSoldIsReturned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 // Eight orders at once over three servers: three get one each, five hear honestly that others were faster or that
 // nothing is left.
 //
-// Requirements: R15, R16, R35, R36
+// Requirements: R15, R16, R35, R36.
 func TestEightOrdersOverThreeServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -32,7 +32,7 @@ func TestEightOrdersOverThreeServers(t *testing.T) {
 
 // Two orders over one server, twenty times: one reservation and one honest refusal, whoever comes first.
 //
-// Requirements: R16, R18
+// Requirements: R16, R18.
 func TestTwoOrdersOverOneServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -17,7 +17,7 @@ import (
 
 // The complete list names every server with every reason against it, never only the first, and the counts add up.
 //
-// Requirements: R32, R33
+// Requirements: R32, R33.
 func TestEveryServerWithEveryReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,7 +64,7 @@ func TestEveryServerWithEveryReason(t *testing.T) {
 
 // Nothing to sell has four causes, each with its own advice; a dead hold that nobody swept is no reason at all.
 //
-// Requirements: R33, R36, R37, R61
+// Requirements: R33, R36, R37, R61.
 func TestCausesOfNoCapacity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestCausesOfNoCapacity(t *testing.T) {
 
 // What was chosen and why stays readable as it was, whatever becomes of the server and of its price.
 //
-// Requirements: R38, R39. Case: CO-09
+// Requirements: R38, R39. Case: CO-09.
 func TestFrozenReasonAndPrice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -158,7 +158,7 @@ func TestRankingIsRepeatableAndSpreads(t *testing.T) {
 // Waiting walks again in fresh transactions with fresh lists, and leaves one decision; without the wish the refusal
 // comes at once.
 //
-// Requirements: R20, R37
+// Requirements: R20, R37.
 func TestPreferWaitWalksAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

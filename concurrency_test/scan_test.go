@@ -24,7 +24,7 @@ func (w *world) ladder(n int) []uuid.UUID {
 // With the 25 best of 26 servers locked by others, the walk ends before the 26th, which is free, and says that more
 // remained: never that there is nothing.
 //
-// Requirements: R19, R20, R22
+// Requirements: R19, R20, R22.
 func TestABoundedScan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +44,7 @@ func TestABoundedScan(t *testing.T) {
 
 // Twenty-four skips are no attempts, and the twenty-fifth candidate still wins.
 //
-// Requirements: R22, R24
+// Requirements: R22, R24.
 func TestTwentyFourSkipsStillWin(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -63,7 +63,7 @@ func TestTwentyFourSkipsStillWin(t *testing.T) {
 
 // With exactly 25 candidates, all locked, nothing remained unexamined: others were faster, and that is all.
 //
-// Requirements: R25, R35
+// Requirements: R25, R35.
 func TestAllExaminedIsServersTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -78,7 +78,7 @@ func TestAllExaminedIsServersTaken(t *testing.T) {
 // A hundred orders at once over two hundred equal servers: no walk scans more than 25 or makes more than 5 attempts,
 // and no server goes twice.
 //
-// Requirements: R21, R24
+// Requirements: R21, R24.
 func TestHundredOrdersKeepTheLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func reserved(o *allocation.Outcome) int {
 // A candidate that stopped qualifying between the list and the lock is stale: no attempt, and the next one is tried.
 // Judged only before the lock, it would have been sold.
 //
-// Requirements: R24, R34
+// Requirements: R24, R34.
 func TestJudgedAgainUnderTheLock(t *testing.T) {
 	t.Parallel()
 	changes := map[string]string{
@@ -136,7 +136,7 @@ func TestJudgedAgainUnderTheLock(t *testing.T) {
 // A server that was reserved between the list and the lock is a skip, and a conversion in between changes nothing: one
 // snapshot for locking and judging would have sold it twice.
 //
-// Requirements: R22, R34, R49
+// Requirements: R22, R34, R49.
 func TestHeldAndSoldBetweenListAndLock(t *testing.T) {
 	t.Parallel()
 	for _, convert := range []bool{false, true} {
@@ -163,7 +163,7 @@ func TestHeldAndSoldBetweenListAndLock(t *testing.T) {
 // A candidate that was skipped or lost is let go before the next is locked: while the walk waits at its last candidate,
 // nobody else finds the earlier ones locked.
 //
-// Requirements: R15, R27
+// Requirements: R15, R27.
 func TestOneCandidateAtATime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

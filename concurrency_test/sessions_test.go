@@ -61,7 +61,7 @@ func (s *session) pid() uint32 { return s.conn.PgConn().PID() }
 func (w *world) someoneWaitsFor(pid uint32) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
-		return one[bool](w, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`, int32(pid)) //nolint:gosec // a process id
+		return one[bool](w, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`, int32(pid))
 	}, patience, 5*time.Millisecond, "nobody came to wait for session %d", pid)
 }
 
@@ -142,4 +142,3 @@ func (w *world) state(id reservation.ID) string {
 	w.t.Helper()
 	return one[string](w, `SELECT state FROM reservations WHERE id = $1`, rawID(string(id)))
 }
-

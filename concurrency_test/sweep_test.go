@@ -123,7 +123,7 @@ func receive[T any](w *world, done <-chan T) T {
 
 // The sweep has picked and moved a hold and not yet committed: a change of it waits, and then finds it expired.
 //
-// Requirements: R60, R13
+// Requirements: R60, R13.
 func TestSweepFirst(t *testing.T) {
 	t.Parallel()
 	for name := range endings {
@@ -157,7 +157,7 @@ func TestSweepFirst(t *testing.T) {
 
 // A change holds the locks while the deadline passes: the sweep passes over it at once, and the change wins.
 //
-// Requirements: R60, R45
+// Requirements: R60, R45.
 func TestChangeFirst(t *testing.T) {
 	t.Parallel()
 	for name, ending := range endings {
@@ -192,7 +192,7 @@ func TestChangeFirst(t *testing.T) {
 // The sweep has taken its snapshot, in which the hold is due, and not yet picked its rows; the change is made and
 // committed in between. What it made stands: a renewed hold is never expired, a converted or cancelled one left alone.
 //
-// Requirements: R60
+// Requirements: R60.
 func TestChangeBetweenTheSweepsSnapshotAndItsPick(t *testing.T) {
 	t.Parallel()
 	for name, ending := range endings {
@@ -236,7 +236,7 @@ func (w *world) deadlineIn(d time.Duration) {
 // Fired together around the deadline, a conversion and sweeps: in every round exactly one wins, and a binding stands if
 // and only if the hold did not expire.
 //
-// Requirements: R60, R48
+// Requirements: R60, R48.
 func TestConvertAndSweepAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -286,7 +286,7 @@ func (w *world) sweepUntilEnded(id reservation.ID) {
 
 // Ten cancel at once while a sweeper expires the hold: one end, one event, ten equal answers, one server back.
 //
-// Requirements: R12, R13, R60. Case: HO-08
+// Requirements: R12, R13, R60. Case: HO-08.
 func TestCancelTenTimesAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -338,7 +338,7 @@ var rawRows = []string{"I12 one event per transition", "every reservation's deci
 
 // One sweep takes everything that is due, in batches; what is not due stays, and each move is told once.
 //
-// Requirements: R60, R59
+// Requirements: R60, R59.
 func TestOneSweepTakesAllBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -360,7 +360,7 @@ func TestOneSweepTakesAllBatches(t *testing.T) {
 // A row that cannot be moved does not stop the others, neither those of its batch nor those behind it, and the error
 // names it.
 //
-// Requirements: R60
+// Requirements: R60.
 func TestPoisonRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -388,7 +388,7 @@ func TestPoisonRow(t *testing.T) {
 // The sweep passes over a row that somebody has locked, in a batch and one by one, and never waits for it; a locked
 // server does not concern it.
 //
-// Requirements: R60
+// Requirements: R60.
 func TestSweepPassesOverLockedRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -409,7 +409,7 @@ func TestSweepPassesOverLockedRows(t *testing.T) {
 
 // With the release switch off nothing new is sold, and what is dead still becomes expired and gives its server back.
 //
-// Requirements: R57, R56
+// Requirements: R57, R56.
 func TestSweepHasNoSwitch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -426,7 +426,7 @@ func TestSweepHasNoSwitch(t *testing.T) {
 
 // Every server is held by an order that was abandoned: after one sweep all of them can be sold again.
 //
-// Requirements: R59
+// Requirements: R59.
 func TestStormOfAbandonedOrders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -454,7 +454,7 @@ func TestStormOfAbandonedOrders(t *testing.T) {
 
 // With no sweeper at all, no sale is lost: the allocator itself moves the dead hold aside under the server's lock.
 //
-// Requirements: R61, R56
+// Requirements: R61, R56.
 func TestDeadHoldIsSoldWithoutASweeper(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -477,7 +477,7 @@ func TestDeadHoldIsSoldWithoutASweeper(t *testing.T) {
 
 // A dead hold whose row somebody has locked is a skip: nothing went wrong, nobody waits, and a moment later it is sold.
 //
-// Requirements: R61, R22
+// Requirements: R61, R22.
 func TestLockedDeadHoldIsASkip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -500,7 +500,7 @@ func TestLockedDeadHoldIsASkip(t *testing.T) {
 // Whether somebody cancelled it or it just sat there stands on the row: a sweep writes only expired, a person only
 // cancelled, and a cancellation that comes after the deadline answers expired, in nobody's name.
 //
-// Requirements: R13, R12, R14
+// Requirements: R13, R12, R14.
 func TestWhoEndsAReservationHow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -536,7 +536,7 @@ func TestWhoEndsAReservationHow(t *testing.T) {
 
 // Two sweeps at once move each reservation once.
 //
-// Requirements: R60
+// Requirements: R60.
 func TestSweepsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -14,8 +13,8 @@ import (
 	"allocator/reservation"
 )
 
-// decisionRetention is how long decisions are kept at the least; months are dropped as a whole.
-const decisionRetention = 400 * 24 * time.Hour
+// decisionRetentionDays is how long decisions are kept at the least; months are dropped as a whole.
+const decisionRetentionDays = 400
 
 const decisionColumns = `d.organization_id, d.id, d.created_at, d.order_id, d.order_line, d.unit, d.outcome,
 	coalesce(d.cause, ''), d.reservation_id, d.by_kind, d.by_id, d.body, d.sampled`
@@ -53,20 +52,26 @@ func (a *Allocations) Decision(
 	}
 	d, err := scanDecision(a.pool.QueryRow(ctx,
 		`SELECT `+decisionColumns+` FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`, org, key))
-	if errors.Is(err, pgx.ErrNoRows) && isPastRetention(key) {
-		return nil, allocation.ErrDecisionGone
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, a.whyNoDecision(ctx, key)
 	}
-	if err != nil {
-		return nil, notFound(err)
-	}
-	return d, nil
+	return d, translate(err)
 }
 
-// isPastRetention reads the time that stands in a UUIDv7. It depends on the id alone, so it tells nobody anything about
-// another organization.
-func isPastRetention(id uuid.UUID) bool {
-	sec, nsec := id.Time().UnixTime()
-	return time.Since(time.Unix(sec, nsec)) > decisionRetention
+// whyNoDecision tells an id that is past its retention from one that never was. The time stands in the UUIDv7, so the
+// answer depends on the id alone and tells nobody anything about another organization.
+func (a *Allocations) whyNoDecision(ctx context.Context, id uuid.UUID) error {
+	var past bool
+	err := a.pool.QueryRow(ctx, `SELECT $1::uuid < uuid_v7_floor(clock_timestamp() - make_interval(days => $2))`,
+		id, decisionRetentionDays).Scan(&past)
+	switch {
+	case err != nil:
+		return translate(err)
+	case past:
+		return allocation.ErrDecisionGone
+	default:
+		return reservation.ErrNotFound
+	}
 }
 
 // Decisions implements allocation.Store.

@@ -109,8 +109,8 @@ const (
 func readFacts(ctx context.Context, rt *rapid.T, tx pgx.Tx, drawn []drawnServer) []allocation.Facts {
 	rows, err := tx.Query(ctx, snapshotSQL, "acme")
 	require.NoError(rt, err)
-	snapshot, err := readSnapshot(rows)
-	require.NoError(rt, err)
+	var snapshot allocation.Snapshot
+	require.NoError(rt, readSnapshot(rows, &snapshot))
 	require.Len(rt, snapshot.Facts, len(drawn))
 	for i, f := range snapshot.Facts {
 		want := drawn[i].Server

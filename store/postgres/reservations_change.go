@@ -180,7 +180,8 @@ var convertSQL = `WITH moved AS (
 		WHERE organization_id = $1 AND id = $2 AND state = 'held'
 			AND EXISTS (SELECT FROM bindings WHERE organization_id = $1 AND reservation_id = $2)
 		RETURNING *
-	) INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, binding_id, server_id, order_id, decision_id, data)
+	) INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, binding_id, server_id, order_id,
+		decision_id, data)
 	SELECT organization_id, uuid_v7(), '` + string(events.ReservationConverted) + `', $3, $4, id, $5, server_id, order_id, decision_id,
 		jsonb_build_object('service_id', $6::text, 'fence', fence)
 	FROM moved`

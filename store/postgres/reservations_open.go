@@ -41,10 +41,13 @@ const lineSQL = `SELECT ` + reservationColumns + `
 	JOIN reservations r ON r.organization_id = o.organization_id AND r.id = coalesce(o.reservation_id, b.reservation_id)
 	WHERE o.organization_id = $1 AND o.order_id = $2 AND o.order_line = $3 AND o.unit = $4`
 
-// A class prefix keeps keys and order lines apart; chr(31) cannot occur in any part.
-const siblingsSQL = `SELECT
-	pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.key', $1::text, $2::text), 0)),
-	pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.line', $1::text, $3::text, $4::text, $5::bigint), 0))`
+// A class prefix keeps keys and order lines apart; chr(31) cannot occur in any part. The line is tried only with the key
+// in hand: a request that lost the key could otherwise take the line from the sibling that won it, and none of a crowd
+// with one key would be served.
+const siblingsSQL = `SELECT of_key.got, CASE WHEN of_key.got THEN
+		pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.line', $1::text, $3::text, $4::text, $5::bigint), 0))
+	ELSE true END
+	FROM (SELECT pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.key', $1::text, $2::text), 0)) AS got) of_key`
 
 const policySQL = `SELECT hold_limit, closing, (
 		SELECT count(*) FROM reservations
@@ -116,41 +119,48 @@ const snapshotSQL = `SELECT ` + serverColumns + `, clock.at,
 // Snapshot implements allocation.Tx.
 func (r *reserving) Snapshot(ctx context.Context, org identity.OrganizationID) (allocation.Snapshot, error) {
 	var snapshot allocation.Snapshot
-	err := r.send(ctx, step{sql: snapshotSQL, args: []any{org}, read: func(rows pgx.Rows) (err error) {
-		snapshot, err = readSnapshot(rows)
-		return err
+	err := r.send(ctx, step{sql: clockSQL, read: oneRow(new(bool), func(row pgx.Rows) error {
+		return row.Scan(&snapshot.At)
+	})}, step{sql: snapshotSQL, args: []any{org}, read: func(rows pgx.Rows) error {
+		return readSnapshot(rows, &snapshot)
 	}}, step{at: gate.ReserveAfterList})
 	return snapshot, err
 }
 
 // Snapshot implements allocation.Store.
 func (a *Allocations) Snapshot(ctx context.Context, org identity.OrganizationID) (allocation.Snapshot, error) {
+	var snapshot allocation.Snapshot
+	err := a.pool.QueryRow(ctx, clockSQL).Scan(&snapshot.At)
+	if err != nil {
+		return snapshot, translate(err)
+	}
 	rows, err := a.pool.Query(ctx, snapshotSQL, org)
 	if err != nil {
-		return allocation.Snapshot{}, translate(err)
+		return snapshot, translate(err)
 	}
-	snapshot, err := readSnapshot(rows)
-	return snapshot, translate(err)
+	return snapshot, translate(readSnapshot(rows, &snapshot))
 }
 
-func readSnapshot(rows pgx.Rows) (allocation.Snapshot, error) {
+// clockSQL tells the time of a snapshot of an inventory without a server; otherwise its own statement does.
+const clockSQL = `SELECT clock_timestamp()`
+
+func readSnapshot(rows pgx.Rows, snapshot *allocation.Snapshot) error {
 	defer rows.Close()
 	var row serverRow
 	var at time.Time
 	facts := allocation.Facts{}
 	targets := append(row.targets(), &at, &facts.HeldUntil, &facts.Bound)
-	snapshot := allocation.Snapshot{At: time.Now().UTC()} // only if there is no row to tell the database's clock
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
-			return snapshot, err
+			return err
 		}
 		server, err := row.server()
 		if err != nil {
-			return snapshot, err
+			return err
 		}
 		facts.Server, facts.Held = server, facts.HeldUntil != 0
 		snapshot.At = at.UTC()
 		snapshot.Facts = append(snapshot.Facts, facts)
 	}
-	return snapshot, rows.Err()
+	return rows.Err()
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -74,13 +75,17 @@ func (r *reserving) Try(ctx context.Context, try allocation.Attempt) (allocation
 	if !known {
 		return allocation.TryResult{Outcome: allocation.TryStale}, nil
 	}
+	args, err := judgeArgs(try, server)
+	if err != nil {
+		return allocation.TryResult{}, err
+	}
 	var answer judged
 	r.later(`SAVEPOINT candidate`)
-	err := r.send(ctx,
+	err = r.send(ctx,
 		step{sql: lockCandidateSQL, args: []any{try.Organization, server}},
 		step{at: gate.ReserveAfterLock},
 		step{sql: expireDeadHoldSQL, args: []any{try.Organization, server}},
-		step{sql: judgeAgainSQL, args: judgeArgs(try, server), read: oneRow(&answer.known, answer.scan)},
+		step{sql: judgeAgainSQL, args: args, read: oneRow(&answer.known, answer.scan)},
 		step{at: gate.ReserveAfterInsert},
 	)
 	outcome, failure := outcomeOf(answer, err)
@@ -149,15 +154,18 @@ func (j *judged) scan(row pgx.Rows) error {
 	return err
 }
 
-func judgeArgs(try allocation.Attempt, server uuid.UUID) []any {
-	question, _ := json.Marshal(try.Requirements.Arguments())      // plain values: cannot fail
-	requirements, _ := json.Marshal(try.Requirements)              // likewise
-	reason, _ := json.Marshal(try.Choice)                          // likewise
-	decision, _ := parseID(decisionIDPrefix, string(try.Decision)) // minted by NewDecisionID
+func judgeArgs(try allocation.Attempt, server uuid.UUID) ([]any, error) {
+	question, badQuestion := json.Marshal(try.Requirements.Arguments())
+	requirements, badRequirements := json.Marshal(try.Requirements)
+	reason, badReason := json.Marshal(try.Choice)
+	decision, known := parseID(decisionIDPrefix, string(try.Decision))
+	if !known {
+		return nil, errors.New("a reservation was given a decision's id that no store made")
+	}
 	return []any{
 		try.Organization, server, question, newID(), try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef),
 		try.By.Kind, orNull(try.By.ID), try.Key, try.Fingerprint, try.TokenKey, requirements, reason, decision,
-	}
+	}, errors.Join(badQuestion, badRequirements, badReason)
 }
 
 // NewDecisionID implements allocation.Tx.

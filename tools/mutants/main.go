@@ -24,8 +24,9 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *only); err != nil {
+	err := run(ctx, *only)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
@@ -68,7 +69,8 @@ func copyOfHead(ctx context.Context) (tree string, remove func(), err error) {
 		return "", nil, err
 	}
 	tree = filepath.Join(parent, "tree")
-	if out, err := exec.CommandContext(ctx, "git", "worktree", "add", "--detach", tree, "HEAD").CombinedOutput(); err != nil { //nolint:gosec // a path of our own
+	add := exec.CommandContext(ctx, "git", "worktree", "add", "--detach", tree, "HEAD") //nolint:gosec // a path of our own
+	if out, err := add.CombinedOutput(); err != nil {
 		_ = os.RemoveAll(parent)
 		return "", nil, fmt.Errorf("copy HEAD: %w: %s", err, out)
 	}
@@ -90,7 +92,7 @@ const (
 // try changes the file, runs the test, and puts the file back.
 func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 	path := filepath.Join(tree, m.file)
-	original, err := os.ReadFile(path) //nolint:gosec // a file of the project
+	original, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
@@ -98,13 +100,14 @@ func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 		return "", fmt.Errorf("the line to take out stands %d times in %s", n, m.file)
 	}
 	changed := strings.Replace(string(original), m.without, m.with, 1)
-	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil { //nolint:gosec // a file of the copy
 		return "", err
 	}
-	defer func() { _ = os.WriteFile(path, original, 0o600) }()
+	defer func() { _ = os.WriteFile(path, original, 0o600) }() //nolint:gosec // likewise
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	test := exec.CommandContext(ctx, "go", "test", "-tags", "gates", "-count=1", "-run", "^("+m.test+")$", "./"+m.pkg) //nolint:gosec // the table below
+	test := exec.CommandContext(ctx, "go", "test", "-tags", "gates", "-count=1", //nolint:gosec // out of our own table
+		"-run", "^("+m.test+")$", "./"+m.pkg)
 	test.Dir = tree
 	out, err := test.CombinedOutput()
 	switch {
