@@ -56,6 +56,27 @@ func TestFiveOfOneKeyByLuck(t *testing.T) {
 	w.sound()
 }
 
+// A request that did not get its key leaves the order line to the sibling that did: taking both by chance, the two
+// would refuse each other and nobody would be served.
+//
+// Requirements: R43.
+func TestLoserOfTheKeyLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.servers(1)
+	const try = `SELECT pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), $1::text, 'acme', $2::text, $3::text, $4::text), 0))`
+	sibling := w.session().do(`BEGIN`)
+	var got bool
+	require.NoError(t, sibling.conn.QueryRow(w.ctx, try, "reserve.key", "key-a", nil, nil).Scan(&got))
+	require.True(t, got)
+	loser := w.paused(gate.ReserveBeforeRefusal, request("a"))
+	require.NoError(t, sibling.conn.QueryRow(w.ctx, try, "reserve.line", "order-a", "1", "1").Scan(&got))
+	require.True(t, got)
+	a := loser()
+	require.NoError(t, a.err)
+	w.refused(a.outcome, allocation.OutcomeContended, allocation.CauseSameKey)
+}
+
 // Two keys for one order line: the second is answered while the first is not committed, and gets the first one's
 // reservation once it is.
 //

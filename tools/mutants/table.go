@@ -120,6 +120,11 @@ var mutants = []mutant{
 		races, "TestTwoKeysForOneOrderLine",
 	},
 	{
+		"line only with the key in hand", "7", open,
+		"CASE WHEN of_key.got THEN", "CASE WHEN of_key.got IS NOT NULL THEN",
+		races, "TestLoserOfTheKeyLeavesTheLine",
+	},
+	{
 		"key and line asked again", "7", walk,
 		"if outcome, err := w.answerExisting(ctx, existing); outcome != nil || err != nil {\n\t\treturn outcome, err\n\t}\n\tif !w.last", "_ = existing\n\tif !w.last",
 		races, "TestAskedAgainBeforeRefusal|TestAskedAgainAfterLockNotGot",
