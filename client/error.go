@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,17 +25,16 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	text := fmt.Sprintf("%s (%s)", e.Detail, e.Code)
+	parts := []string{fmt.Sprintf("%s (%s)", e.Detail, e.Code)}
 	for _, f := range e.Errors {
-		text += fmt.Sprintf("; %s: %s", f.Pointer, f.Detail)
+		parts = append(parts, f.Pointer+": "+f.Detail)
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // CodeOf returns the code of an answer that was no success, and "" for any other error.
 func CodeOf(err error) ProblemCode {
-	var answered *Error
-	if errors.As(err, &answered) {
+	if answered, ok := errors.AsType[*Error](err); ok {
 		return answered.Code
 	}
 	return ""
@@ -62,8 +62,8 @@ func (c *refusing) Do(r *http.Request) (*http.Response, error) {
 	if err != nil || answer.StatusCode < http.StatusMultipleChoices {
 		return answer, err
 	}
-	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
+	err = errors.Join(err, answer.Body.Close())
 	if err != nil {
 		return nil, fmt.Errorf("the answer with status %d broke off: %w", answer.StatusCode, err)
 	}

@@ -24,45 +24,44 @@ func TestRenewAndCancel(t *testing.T) {
 	r := w.held()
 	id, token := r.text("id"), r.text("hold_token")
 
-	t.Run("a checkout needs the token, and the right one", func(t *testing.T) {
-		w.act("acme:checkout", id, "renew", "").is(403, "not_holder")
-		w.act("acme:checkout", id, "renew", "", "Hold-Token", token+"x").is(403, "not_holder")
-		w.act("acme:orders", id, "renew", "", "Hold-Token", "hold_test_AAAA").is(403, "not_holder")
-		w.act("acme:checkout", id, "renew", "", "Hold-Token", token, "Hold-Token", token).is(400, "invalid_request")
-	})
-	t.Run("a renewal moves the deadline and the tag", func(t *testing.T) {
-		a := w.act("acme:checkout", id, "renew", "", "Hold-Token", token).is(200, "")
-		require.Equal(t, `"2-held"`, a.header.Get("ETag"))
-		require.Greater(t, a.text("expires_at"), r.text("expires_at"))
-		require.Nil(t, a.at("hold_token"))
-		w.act("acme:orders", id, "renew", "").is(200, "")
-	})
-	t.Run("a renewal that would move nothing", func(t *testing.T) {
-		w.exec(`UPDATE reservations SET max_expires_at = expires_at WHERE 'res_' || replace(id::text, '-', '') = $1`, id)
-		w.act("acme:orders", id, "renew", "").is(409, "renewal_limit")
-	})
-	t.Run("staff say why they cancel, a checkout need not", func(t *testing.T) {
-		a := w.act("acme:support", id, "cancel", "").is(400, "invalid_request")
-		require.Equal(t, []string{"/reason_code", "/text"}, []string{a.text("errors.0.pointer"), a.text("errors.1.pointer")})
-		w.act("acme:checkout", id, "cancel", "").is(403, "not_holder")
-		a = w.act("acme:checkout", id, "cancel", "", "Hold-Token", token).is(200, "")
-		require.Equal(t, []string{"cancelled", "key", "other"}, []string{a.text("state"), a.text("ended_by.kind"), a.text("end_reason")})
-	})
-	t.Run("after the cancellation", func(t *testing.T) {
-		w.act("acme:support", id, "cancel", `{"reason_code":"fraud","text":"stolen card"}`).is(200, "")
-		w.act("acme:orders", id, "renew", "").is(409, "reservation_cancelled")
-		w.act("acme:orders", id, "convert", `{"service_id":"s"}`).is(409, "reservation_cancelled")
-		w.act("acme:support", id, "take-over", `{"reason":"r"}`).is(409, "reservation_cancelled")
-		require.Equal(t, "cancelled", w.get("acme:checkout", "/v1/reservations/"+id).is(200, "").text("state"))
-	})
-	t.Run("after the deadline", func(t *testing.T) {
-		dead := w.held().text("id")
-		w.lapse(dead)
-		require.Equal(t, "expired", w.get("acme:checkout", "/v1/reservations/"+dead).is(200, "").text("state"))
-		w.act("acme:orders", dead, "renew", "").is(409, "reservation_expired")
-		w.act("acme:orders", dead, "convert", `{"service_id":"s"}`).is(409, "reservation_expired")
-		require.Equal(t, "expired", w.act("acme:orders", dead, "cancel", "").is(200, "").text("state"))
-	})
+	// A checkout needs the token, and the right one.
+	w.act("acme:checkout", id, "renew", "").is(403, "not_holder")
+	w.act("acme:checkout", id, "renew", "", "Hold-Token", token+"x").is(403, "not_holder")
+	w.act("acme:orders", id, "renew", "", "Hold-Token", "hold_test_AAAA").is(403, "not_holder")
+	w.act("acme:checkout", id, "renew", "", "Hold-Token", token, "Hold-Token", token).is(400, "invalid_request")
+
+	// A renewal moves the deadline and the tag.
+	a := w.act("acme:checkout", id, "renew", "", "Hold-Token", token).is(200, "")
+	require.Equal(t, `"2-held"`, a.header.Get("ETag"))
+	require.Greater(t, a.text("expires_at"), r.text("expires_at"))
+	require.Nil(t, a.at("hold_token"))
+	w.act("acme:orders", id, "renew", "").is(200, "")
+
+	// A renewal that would move nothing.
+	w.exec(`UPDATE reservations SET max_expires_at = expires_at WHERE 'res_' || replace(id::text, '-', '') = $1`, id)
+	w.act("acme:orders", id, "renew", "").is(409, "renewal_limit")
+
+	// Staff say why they cancel, a checkout need not.
+	a = w.act("acme:support", id, "cancel", "").is(400, "invalid_request")
+	require.Equal(t, []string{"/reason_code", "/text"}, []string{a.text("errors.0.pointer"), a.text("errors.1.pointer")})
+	w.act("acme:checkout", id, "cancel", "").is(403, "not_holder")
+	a = w.act("acme:checkout", id, "cancel", "", "Hold-Token", token).is(200, "")
+	require.Equal(t, []string{"cancelled", "key", "other"}, []string{a.text("state"), a.text("ended_by.kind"), a.text("end_reason")})
+
+	// After the cancellation.
+	w.act("acme:support", id, "cancel", `{"reason_code":"fraud","text":"stolen card"}`).is(200, "")
+	w.act("acme:orders", id, "renew", "").is(409, "reservation_cancelled")
+	w.act("acme:orders", id, "convert", `{"service_id":"s"}`).is(409, "reservation_cancelled")
+	w.act("acme:support", id, "take-over", `{"reason":"r"}`).is(409, "reservation_cancelled")
+	require.Equal(t, "cancelled", w.get("acme:checkout", "/v1/reservations/"+id).is(200, "").text("state"))
+
+	// After the deadline.
+	dead := w.held().text("id")
+	w.lapse(dead)
+	require.Equal(t, "expired", w.get("acme:checkout", "/v1/reservations/"+dead).is(200, "").text("state"))
+	w.act("acme:orders", dead, "renew", "").is(409, "reservation_expired")
+	w.act("acme:orders", dead, "convert", `{"service_id":"s"}`).is(409, "reservation_expired")
+	require.Equal(t, "expired", w.act("acme:orders", dead, "cancel", "").is(200, "").text("state"))
 }
 
 // Requirements: R47, R53. Converting, converting again, and what stands in its way.

@@ -97,7 +97,7 @@ func TestFlags(t *testing.T) {
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.do(call{who: "acme:checkout", method: "GET", path: "/v1/keys", header: headersOf("X-Request-Id", "the-attempt")}).is(403, "missing_scope")
+	w.do(call{who: "acme:checkout", method: "GET", path: "/v1/keys", header: headersOf("X-Request-ID", "the-attempt")}).is(403, "missing_scope")
 	key := w.post("acme:all", "/v1/keys", `{"name":"k","scopes":["checkout"]}`).is(201, "")
 
 	a := w.get("acme:admin", "/v1/audit?page_size=500").is(200, "")

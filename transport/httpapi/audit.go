@@ -10,6 +10,7 @@ import (
 
 // AuditReader reads the audit trail.
 type AuditReader interface {
+	// Page reads a part of the trail. Errors: events.ErrCursorInvalid.
 	Page(ctx context.Context, query events.AuditQuery) (events.AuditPage, error)
 }
 

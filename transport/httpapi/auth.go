@@ -16,11 +16,13 @@ import (
 // Authenticator tells who sends a key. Errors: identity.ErrUnauthenticated (a RefusedError where more is known) if the
 // key is not accepted, identity.ErrUnavailable if that could not be found out.
 type Authenticator interface {
+	// Authenticate tells who sends the text alk_….
 	Authenticate(ctx context.Context, text string) (identity.Caller, error)
 }
 
 // AttemptRecorder keeps attempts that were refused before they became an act.
 type AttemptRecorder interface {
+	// Record writes one entry down.
 	Record(ctx context.Context, entry events.AuditEntry) error
 }
 
@@ -91,8 +93,7 @@ func (s *Server) recordRefusal(ctx context.Context, op *operation, err error) {
 		ActorKind: string(identity.ActorKey), Subject: op.method + " " + op.path,
 		Detail: map[string]string{"code": "unauthenticated"},
 	}
-	var refused *identity.RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*identity.RefusedError](err); ok {
 		entry.OrganizationID, entry.ActorID = string(refused.Organization), string(refused.KeyID)
 		entry.Detail["reason"] = string(refused.Refusal)
 	}

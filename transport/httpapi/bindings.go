@@ -11,14 +11,20 @@ import (
 
 // Bindings reads service bindings, ends them, and records those that were there before.
 type Bindings interface {
+	// Binding reads one. Errors: reservation.ErrNotFound.
 	Binding(ctx context.Context, caller identity.Caller, id reservation.BindingID) (*reservation.Binding, error)
+	// Bindings lists newest first.
 	Bindings(ctx context.Context, caller identity.Caller, filter reservation.BindingFilter) ([]*reservation.Binding, error)
+	// BindDirectly records one. Errors: reservation.ErrNotFound, ErrServerInUse, ErrServiceAlreadyBound.
 	BindDirectly(ctx context.Context, caller identity.Caller, bind reservation.DirectBinding) (*reservation.Binding, error)
+	// EndBinding ends one. Errors: reservation.ErrNotFound.
 	EndBinding(ctx context.Context, caller identity.Caller, id reservation.BindingID, end reservation.Ending) (*reservation.Binding, error)
 }
 
 // ListBindings implements wire.StrictServerInterface.
-func (h *handlers) ListBindings(ctx context.Context, r wire.ListBindingsRequestObject) (wire.ListBindingsResponseObject, error) {
+func (h *handlers) ListBindings(
+	ctx context.Context, r wire.ListBindingsRequestObject,
+) (wire.ListBindingsResponseObject, error) {
 	filter := reservation.BindingFilter{
 		ServerIDs:  each(r.Params.ServerID, func(id wire.ServerID) inventory.ServerID { return inventory.ServerID(id) }),
 		ServiceIDs: r.Params.ServiceID, OrderIDs: r.Params.OrderID, Active: r.Params.Active,
@@ -40,7 +46,9 @@ func (h *handlers) ListBindings(ctx context.Context, r wire.ListBindingsRequestO
 }
 
 // CreateBinding implements wire.StrictServerInterface.
-func (h *handlers) CreateBinding(ctx context.Context, r wire.CreateBindingRequestObject) (wire.CreateBindingResponseObject, error) {
+func (h *handlers) CreateBinding(
+	ctx context.Context, r wire.CreateBindingRequestObject,
+) (wire.CreateBindingResponseObject, error) {
 	made, err := h.Bindings.BindDirectly(ctx, callerOf(ctx), reservation.DirectBinding{
 		ServerID: inventory.ServerID(r.Body.ServerID), ServiceID: r.Body.ServiceID, Since: r.Body.Since, Reason: r.Body.Reason,
 	})
@@ -54,7 +62,9 @@ func (h *handlers) CreateBinding(ctx context.Context, r wire.CreateBindingReques
 }
 
 // GetBinding implements wire.StrictServerInterface.
-func (h *handlers) GetBinding(ctx context.Context, r wire.GetBindingRequestObject) (wire.GetBindingResponseObject, error) {
+func (h *handlers) GetBinding(
+	ctx context.Context, r wire.GetBindingRequestObject,
+) (wire.GetBindingResponseObject, error) {
 	b, err := h.Bindings.Binding(ctx, callerOf(ctx), reservation.BindingID(r.BindingID))
 	if err != nil {
 		return nil, err
@@ -65,7 +75,9 @@ func (h *handlers) GetBinding(ctx context.Context, r wire.GetBindingRequestObjec
 }
 
 // EndBinding implements wire.StrictServerInterface.
-func (h *handlers) EndBinding(ctx context.Context, r wire.EndBindingRequestObject) (wire.EndBindingResponseObject, error) {
+func (h *handlers) EndBinding(
+	ctx context.Context, r wire.EndBindingRequestObject,
+) (wire.EndBindingResponseObject, error) {
 	b, err := h.Bindings.EndBinding(ctx, callerOf(ctx), reservation.BindingID(r.BindingID), reservation.Ending{
 		Reason: r.Body.Reason, DeliveryFailed: r.Body.DeliveryFailed,
 	})

@@ -60,7 +60,7 @@ var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
 
 // requestID takes the caller's X-Request-Id if it is one that can stand in any log, and makes one otherwise.
 func requestID(r *http.Request) string {
-	if given := r.Header.Values("X-Request-Id"); len(given) == 1 && requestIDPattern.MatchString(given[0]) {
+	if given := r.Header.Values("X-Request-ID"); len(given) == 1 && requestIDPattern.MatchString(given[0]) {
 		return given[0]
 	}
 	id, err := uuid.NewV7()

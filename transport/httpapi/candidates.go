@@ -11,7 +11,9 @@ import (
 
 // ListCandidates implements wire.StrictServerInterface. The rows of a frozen list never change, so a page begins behind
 // a position in it.
-func (h *handlers) ListCandidates(ctx context.Context, r wire.ListCandidatesRequestObject) (wire.ListCandidatesResponseObject, error) {
+func (h *handlers) ListCandidates(
+	ctx context.Context, r wire.ListCandidatesRequestObject,
+) (wire.ListCandidatesResponseObject, error) {
 	p, err := newPage(callerOf(ctx), "candidates", []any{r.DecisionID, r.Params.Reason}, r.Params.PageSize, r.Params.PageToken)
 	if err != nil {
 		return nil, err

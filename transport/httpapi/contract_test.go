@@ -24,7 +24,7 @@ func TestContractAndRoutesAreTheSameSet(t *testing.T) {
 	require.NoError(t, err)
 	for id, op := range s.operations {
 		require.NotEmpty(t, id)
-		require.True(t, op.open != (len(op.scopes) > 0), "%s has scopes or is open, not both", id)
+		require.NotEqual(t, op.open, len(op.scopes) > 0, "%s has scopes or is open, not both", id)
 		require.Equal(t, op.open, len(op.path) < 4 || op.path[:4] != "/v1/", "%s: what is open is not under /v1", id)
 	}
 }

@@ -10,12 +10,16 @@ import (
 
 // DecisionReader reads frozen decisions.
 type DecisionReader interface {
+	// DecisionByID reads one with the list it froze. Errors: reservation.ErrNotFound, allocation.ErrDecisionGone.
 	DecisionByID(ctx context.Context, caller identity.Caller, id allocation.DecisionID) (*allocation.Decision, error)
+	// Decisions lists newest first, without the frozen lists.
 	Decisions(ctx context.Context, caller identity.Caller, filter allocation.DecisionFilter) ([]*allocation.Decision, error)
 }
 
 // ListDecisions implements wire.StrictServerInterface.
-func (h *handlers) ListDecisions(ctx context.Context, r wire.ListDecisionsRequestObject) (wire.ListDecisionsResponseObject, error) {
+func (h *handlers) ListDecisions(
+	ctx context.Context, r wire.ListDecisionsRequestObject,
+) (wire.ListDecisionsResponseObject, error) {
 	filter := allocation.DecisionFilter{
 		OrderIDs: r.Params.OrderID,
 		Outcomes: each(r.Params.Outcome, func(o wire.DecisionOutcome) allocation.OutcomeCode { return allocation.OutcomeCode(o) }),
@@ -37,7 +41,9 @@ func (h *handlers) ListDecisions(ctx context.Context, r wire.ListDecisionsReques
 }
 
 // GetDecision implements wire.StrictServerInterface.
-func (h *handlers) GetDecision(ctx context.Context, r wire.GetDecisionRequestObject) (wire.GetDecisionResponseObject, error) {
+func (h *handlers) GetDecision(
+	ctx context.Context, r wire.GetDecisionRequestObject,
+) (wire.GetDecisionResponseObject, error) {
 	d, err := h.Decisions.DecisionByID(ctx, callerOf(ctx), allocation.DecisionID(r.DecisionID))
 	if err != nil {
 		return nil, err

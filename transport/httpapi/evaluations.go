@@ -11,6 +11,7 @@ import (
 
 // Evaluator judges the inventory without writing anything.
 type Evaluator interface {
+	// Evaluate judges every server. Errors: allocation.ErrFeatureDisabled.
 	Evaluate(ctx context.Context, caller identity.Caller, key string, wanted allocation.Requirements) (*allocation.Evaluation, error)
 }
 

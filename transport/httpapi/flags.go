@@ -12,10 +12,15 @@ import (
 
 // Flags sets the release switches and shows them.
 type Flags interface {
+	// List reads every switch, with the overrides of one organization, or of all if none is named.
 	List(ctx context.Context, organizationID string) ([]featureflags.Flag, error)
+	// Get reads one as List does. Errors: featureflags.ErrUnknownFlag.
 	Get(ctx context.Context, key, organizationID string) (featureflags.Flag, error)
+	// SetGlobal sets the global value. Errors: featureflags.ErrUnknownFlag, ErrPercentOutOfRange.
 	SetGlobal(ctx context.Context, by featureflags.By, key string, percent int) error
+	// SetOverride sets an organization's value. Errors: featureflags.ErrUnknownFlag, ErrOrganizationNotFound.
 	SetOverride(ctx context.Context, by featureflags.By, key, organizationID string, enabled bool) error
+	// DeleteOverride lets the global value hold again. Errors: featureflags.ErrUnknownFlag, ErrOverrideNotFound.
 	DeleteOverride(ctx context.Context, by featureflags.By, key, organizationID string) error
 }
 
@@ -74,13 +79,17 @@ func (h *handlers) SetFlag(ctx context.Context, r wire.SetFlagRequestObject) (wi
 }
 
 // GetFlagOverride implements wire.StrictServerInterface.
-func (h *handlers) GetFlagOverride(ctx context.Context, r wire.GetFlagOverrideRequestObject) (wire.GetFlagOverrideResponseObject, error) {
+func (h *handlers) GetFlagOverride(
+	ctx context.Context, r wire.GetFlagOverrideRequestObject,
+) (wire.GetFlagOverrideResponseObject, error) {
 	view, err := h.override(ctx, r.FlagKey, r.OrganizationID)
 	return wire.GetFlagOverride200JSONResponse(view), err
 }
 
 // SetFlagOverride implements wire.StrictServerInterface.
-func (h *handlers) SetFlagOverride(ctx context.Context, r wire.SetFlagOverrideRequestObject) (wire.SetFlagOverrideResponseObject, error) {
+func (h *handlers) SetFlagOverride(
+	ctx context.Context, r wire.SetFlagOverrideRequestObject,
+) (wire.SetFlagOverrideResponseObject, error) {
 	caller := callerOf(ctx)
 	if err := mayOverride(caller, r.OrganizationID); err != nil {
 		return nil, err
@@ -93,7 +102,9 @@ func (h *handlers) SetFlagOverride(ctx context.Context, r wire.SetFlagOverrideRe
 }
 
 // DeleteFlagOverride implements wire.StrictServerInterface.
-func (h *handlers) DeleteFlagOverride(ctx context.Context, r wire.DeleteFlagOverrideRequestObject) (wire.DeleteFlagOverrideResponseObject, error) {
+func (h *handlers) DeleteFlagOverride(
+	ctx context.Context, r wire.DeleteFlagOverrideRequestObject,
+) (wire.DeleteFlagOverrideResponseObject, error) {
 	caller := callerOf(ctx)
 	if err := mayOverride(caller, r.OrganizationID); err != nil {
 		return nil, err

@@ -28,11 +28,11 @@ func (s *Server) guard(op *operation) echo.MiddlewareFunc {
 }
 
 // turnAway refuses new work while the process is going away.
-func (s *Server) turnAway(c echo.Context, op *operation) error {
+func (s *Server) turnAway(_ echo.Context, op *operation) error {
 	if op.open || !s.closing.Load() {
 		return nil
 	}
-	p := newProblem("unavailable").retryAfter(1, 3)
+	p := newProblem("unavailable").retryShortly()
 	p.header.Set("Connection", "close")
 	return p
 }

@@ -10,9 +10,13 @@ import (
 
 // Keys makes, shows and revokes API keys.
 type Keys interface {
+	// Create makes one and returns its text. Errors: identity.InvalidError, ScopeError.
 	Create(ctx context.Context, by identity.Caller, in identity.NewKey) (identity.Key, string, error)
+	// Get reads one. Errors: identity.ErrKeyNotFound.
 	Get(ctx context.Context, by identity.Caller, id identity.KeyID) (identity.Key, error)
+	// List reads oldest first, beginning after one.
 	List(ctx context.Context, by identity.Caller, after identity.KeyID, limit int) ([]identity.Key, error)
+	// Revoke ends one for ever. Errors: identity.ErrKeyNotFound.
 	Revoke(ctx context.Context, by identity.Caller, id identity.KeyID) (identity.Key, error)
 }
 

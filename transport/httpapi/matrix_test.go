@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -107,10 +108,8 @@ func TestOtherOrganizationsAreNotThere(t *testing.T) {
 
 func (w *world) asRival(who string, c call) *answer {
 	c.who = who
-	header := headersOf("X-Request-Id", "the-same")
-	for name, values := range c.header {
-		header[name] = values
-	}
+	header := headersOf("X-Request-ID", "the-same")
+	maps.Copy(header, c.header)
 	c.header = header
 	return w.do(c)
 }

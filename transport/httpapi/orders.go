@@ -13,6 +13,7 @@ import (
 
 // EventReader reads what happened to an order.
 type EventReader interface {
+	// EventsOfOrder lists oldest first.
 	EventsOfOrder(ctx context.Context, organizationID, orderID string) ([]events.Event, error)
 }
 

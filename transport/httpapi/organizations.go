@@ -9,14 +9,23 @@ import (
 
 // Organizations creates organizations and keeps their settings.
 type Organizations interface {
+	// Create adds one. Errors: identity.InvalidError, ErrOrganizationExists.
 	Create(ctx context.Context, by identity.Caller, in identity.NewOrganization) (identity.Organization, error)
+	// Get reads one. Errors: identity.ErrOrganizationNotFound.
 	Get(ctx context.Context, id identity.OrganizationID) (identity.Organization, error)
+	// List reads in the order of ids, beginning after one.
 	List(ctx context.Context, after identity.OrganizationID, limit int) ([]identity.Organization, error)
-	Update(ctx context.Context, by identity.Caller, id identity.OrganizationID, patch identity.OrganizationPatch, ifVersion int64) (identity.Organization, error)
+	// Update changes one if it is still at ifVersion; 0 is any. Errors: identity.InvalidError, ErrOrganizationNotFound,
+	// VersionError.
+	Update(
+		ctx context.Context, by identity.Caller, id identity.OrganizationID, patch identity.OrganizationPatch, ifVersion int64,
+	) (identity.Organization, error)
 }
 
 // ListOrganizations implements wire.StrictServerInterface.
-func (h *handlers) ListOrganizations(ctx context.Context, r wire.ListOrganizationsRequestObject) (wire.ListOrganizationsResponseObject, error) {
+func (h *handlers) ListOrganizations(
+	ctx context.Context, r wire.ListOrganizationsRequestObject,
+) (wire.ListOrganizationsResponseObject, error) {
 	p, err := newPage(callerOf(ctx), "organizations", nil, r.Params.PageSize, r.Params.PageToken)
 	if err != nil {
 		return nil, err
@@ -34,7 +43,9 @@ func (h *handlers) ListOrganizations(ctx context.Context, r wire.ListOrganizatio
 }
 
 // CreateOrganization implements wire.StrictServerInterface.
-func (h *handlers) CreateOrganization(ctx context.Context, r wire.CreateOrganizationRequestObject) (wire.CreateOrganizationResponseObject, error) {
+func (h *handlers) CreateOrganization(
+	ctx context.Context, r wire.CreateOrganizationRequestObject,
+) (wire.CreateOrganizationResponseObject, error) {
 	made, err := h.Organizations.Create(ctx, callerOf(ctx), identity.NewOrganization{
 		ID: identity.OrganizationID(r.Body.ID), Name: r.Body.Name, HoldSeconds: r.Body.HoldSeconds, HoldLimit: r.Body.HoldLimit,
 	})
@@ -47,7 +58,9 @@ func (h *handlers) CreateOrganization(ctx context.Context, r wire.CreateOrganiza
 }
 
 // GetOrganization implements wire.StrictServerInterface.
-func (h *handlers) GetOrganization(ctx context.Context, r wire.GetOrganizationRequestObject) (wire.GetOrganizationResponseObject, error) {
+func (h *handlers) GetOrganization(
+	ctx context.Context, r wire.GetOrganizationRequestObject,
+) (wire.GetOrganizationResponseObject, error) {
 	o, err := h.Organizations.Get(ctx, identity.OrganizationID(r.OrganizationID))
 	if err != nil {
 		return nil, err
@@ -58,7 +71,9 @@ func (h *handlers) GetOrganization(ctx context.Context, r wire.GetOrganizationRe
 }
 
 // UpdateOrganization implements wire.StrictServerInterface.
-func (h *handlers) UpdateOrganization(ctx context.Context, r wire.UpdateOrganizationRequestObject) (wire.UpdateOrganizationResponseObject, error) {
+func (h *handlers) UpdateOrganization(
+	ctx context.Context, r wire.UpdateOrganizationRequestObject,
+) (wire.UpdateOrganizationResponseObject, error) {
 	patch := identity.OrganizationPatch{
 		Name: r.Body.Name, HoldSeconds: r.Body.HoldSeconds, HoldLimit: r.Body.HoldLimit, Closing: r.Body.Closing,
 	}

@@ -46,13 +46,17 @@ var loggedIDs = map[string]bool{
 func checkQuery(c echo.Context, op *operation) error {
 	query, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
-		return invalid(strictjson.Fault{Pointer: "query:", Code: strictjson.CodeMalformed, Detail: "The query is not encoded as a URL demands."})
+		return invalid(strictjson.Fault{
+			Pointer: "query:", Code: strictjson.CodeMalformed, Detail: "The query is not encoded as a URL demands.",
+		})
 	}
 	var faults []strictjson.Fault
 	for name, values := range query {
 		i := slices.IndexFunc(op.params, func(p parameter) bool { return p.in == "query" && p.name == name })
 		if i < 0 {
-			faults = append(faults, strictjson.Fault{Pointer: "query:" + shortened(name), Code: strictjson.CodeUnknownField, Detail: "There is no such parameter."})
+			faults = append(faults, strictjson.Fault{
+				Pointer: "query:" + shortened(name), Code: strictjson.CodeUnknownField, Detail: "There is no such parameter.",
+			})
 			continue
 		}
 		faults = append(faults, op.params[i].check("query:"+name, values)...)

@@ -52,10 +52,10 @@ func invalid(faults ...strictjson.Fault) *problem {
 	return p
 }
 
-// retryAfter asks the caller to wait between least and most seconds. The spread keeps a crowd that was refused together
-// from coming back together.
-func (p *problem) retryAfter(least, most int) *problem {
-	p.header.Set("Retry-After", strconv.Itoa(least+rand.IntN(most-least+1)))
+// retryShortly asks the caller to wait for 1 to 3 seconds. The spread keeps a crowd that was refused together from coming
+// back together.
+func (p *problem) retryShortly() *problem {
+	p.header.Set("Retry-After", strconv.Itoa(1+rand.IntN(3))) //nolint:gosec // spreads a crowd, guards nothing
 	return p
 }
 
@@ -63,7 +63,7 @@ func (p *problem) retryAfter(least, most int) *problem {
 func (p *problem) body(requestID string) wire.Problem {
 	body := wire.Problem{
 		Type: "/problems/" + p.code, Title: p.title, Status: p.status, Detail: p.sentence, Code: wire.ProblemCode(p.code),
-		Retryable: p.retryable, Action: wire.Action(p.action), RequestID: requestID,
+		Retryable: p.retryable(), Action: wire.Action(p.action), RequestID: requestID,
 	}
 	if p.detail != "" {
 		body.Detail = p.detail

@@ -37,13 +37,14 @@ func (s *Server) problem(c echo.Context) error {
 	c.Response().Header().Set("Vary", "Accept")
 	if prefersJSON(c.Request().Header.Values("Accept")) {
 		return c.JSON(http.StatusOK, wire.ProblemType{
-			Code: wire.ProblemCode(row.code), Status: row.status, Title: row.title, Detail: row.sentence, Retryable: row.retryable, Action: wire.Action(row.action),
+			Code: wire.ProblemCode(row.code), Status: row.status, Title: row.title, Detail: row.sentence,
+			Retryable: row.retryable(), Action: wire.Action(row.action),
 		})
 	}
 	var page bytes.Buffer
 	if err := problemPage.Execute(&page, map[string]any{
 		"Code": row.code, "Status": row.status, "StatusText": http.StatusText(row.status), "Title": row.title,
-		"Sentence": row.sentence, "Retryable": row.retryable, "Action": actionWords[row.action],
+		"Sentence": row.sentence, "Retryable": row.retryable(), "Action": actionWords[row.action],
 	}); err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (s *Server) problem(c echo.Context) error {
 func prefersJSON(accept []string) bool {
 	weights := map[string]float64{"application/json": 0, "text/html": 0}
 	specific := map[string]int{}
-	for _, entry := range strings.Split(strings.Join(accept, ","), ",") {
+	for entry := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		kind, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
 		for candidate := range weights {
 			major, _, _ := strings.Cut(candidate, "/")
@@ -71,7 +72,7 @@ func prefersJSON(accept []string) bool {
 
 // quality reads the q of one entry; none means 1.
 func quality(params string) float64 {
-	for _, p := range strings.Split(params, ";") {
+	for p := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {
 			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)

@@ -23,12 +23,18 @@ func publish(document *openapi3.T, operations map[string]*operation) ([]byte, er
 		return nil, fmt.Errorf("the contract cannot be read again: %w", err)
 	}
 	for _, op := range operations {
-		item := tree["paths"].(map[string]any)[op.path].(map[string]any)
-		source := item[strings.ToLower(op.method)].(map[string]any)
-		addProblems(source["responses"].(map[string]any), op)
+		addProblems(at(tree, "paths", op.path, strings.ToLower(op.method), "responses"), op)
 	}
 	dropHints(tree)
 	return json.Marshal(tree)
+}
+
+// at follows names through objects. The contract has been read and compiled before, so they are there.
+func at(tree map[string]any, names ...string) map[string]any {
+	for _, name := range names {
+		tree, _ = tree[name].(map[string]any)
+	}
+	return tree
 }
 
 // addProblems describes every error that an operation can answer with, by status.

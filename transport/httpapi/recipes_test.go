@@ -41,8 +41,8 @@ func on(path string, prepare func(w *world) string, method, suffix, body string,
 	}}
 }
 
-func idOf(make func(w *world) *answer) func(w *world) string {
-	return func(w *world) string { return make(w).text("id") }
+func idOf(prepare func(w *world) *answer) func(w *world) string {
+	return func(w *world) string { return prepare(w).text("id") }
 }
 
 func (w *world) heldID() string { return w.held().text("id") }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -24,7 +25,7 @@ func (s *Server) record(next echo.HandlerFunc) echo.HandlerFunc {
 		ctx, cancel := context.WithTimeout(k.into(c.Request().Context()), requestTimeout)
 		defer cancel()
 		c.SetRequest(c.Request().WithContext(ctx))
-		c.Response().Header().Set("X-Request-Id", k.requestID)
+		c.Response().Header().Set("X-Request-ID", k.requestID)
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 		if err := recovered(next, c); err != nil {
 			s.answerError(err, c)
@@ -37,9 +38,9 @@ func (s *Server) record(next echo.HandlerFunc) echo.HandlerFunc {
 // recovered turns a panic into an error with its stack. http.ErrAbortHandler passes: it asks to drop the connection.
 func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
 	defer func() {
-		switch cause := recover(); {
-		case cause == nil:
-		case cause == http.ErrAbortHandler: //nolint:errorlint // net/http compares it so, too
+		switch cause := recover(); cause {
+		case nil:
+		case http.ErrAbortHandler:
 			panic(cause)
 		default:
 			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
@@ -59,9 +60,7 @@ func (s *Server) answerError(err error, c echo.Context) {
 		return
 	}
 	header := c.Response().Header()
-	for name, values := range p.header {
-		header[name] = values
-	}
+	maps.Copy(header, p.header)
 	if allow, ok := c.Get(echo.ContextKeyHeaderAllow).(string); ok && p.status == http.StatusMethodNotAllowed {
 		header.Set(echo.HeaderAllow, withHeadMethod(allow))
 	}

@@ -28,7 +28,7 @@ func refusal(outcome *allocation.Outcome) *problem {
 	}
 	switch outcome.Code {
 	case allocation.OutcomeContended:
-		p.retryAfter(1, 3)
+		return p.retryShortly()
 	case allocation.OutcomeOrderLineHeld:
 		p.header.Set("Link", "</v1/reservations/"+string(d.Reservation)+`>; rel="related"`)
 	default:

@@ -12,7 +12,8 @@ import (
 // Nulls, empty lists and zeros become nothing, so that requests that mean the same have the same fingerprint.
 func requirements(w wire.Requirements) allocation.Requirements {
 	return allocation.Requirements{
-		Sites: names(w.Sites), ExcludeSites: names(w.ExcludeSites), Racks: names(w.Racks), Manufacturers: names(w.Manufacturers), Models: names(w.Models),
+		Sites: names(w.Sites), ExcludeSites: names(w.ExcludeSites), Racks: names(w.Racks),
+		Manufacturers: names(w.Manufacturers), Models: names(w.Models),
 		Servers: each(w.Servers, func(id wire.ServerID) inventory.ServerID { return inventory.ServerID(id) }),
 		CPU: allocation.CPURequirements{
 			Vendors: names(w.CPU.Vendors), Models: names(w.CPU.Models), SocketsMin: w.CPU.SocketsMin, CoresMin: w.CPU.CoresMin,

@@ -10,17 +10,26 @@ import (
 	"allocator/transport/httpapi/wire"
 )
 
-// ReservationChanger is what becomes of a reservation after it was made.
+// ReservationChanger is what becomes of a reservation after it was made. Errors: those of package reservation.
 type ReservationChanger interface {
+	// Renew moves the deadline.
 	Renew(ctx context.Context, caller identity.Caller, id reservation.ID, token string) (*reservation.Reservation, error)
-	Cancel(ctx context.Context, caller identity.Caller, id reservation.ID, token string, cancel reservation.Cancellation) (*reservation.Reservation, error)
+	// Cancel gives the reservation up.
+	Cancel(
+		ctx context.Context, caller identity.Caller, id reservation.ID, token string, cancel reservation.Cancellation,
+	) (*reservation.Reservation, error)
+	// Convert sells the server to a service.
 	Convert(ctx context.Context, caller identity.Caller, id reservation.ID, token, serviceID string) (*reservation.Conversion, error)
+	// TakeOver hands the hold to the caller.
 	TakeOver(ctx context.Context, caller identity.Caller, id reservation.ID, reason string) (*reservation.Reservation, error)
+	// HoldToken returns the proof of holding r.
 	HoldToken(r *reservation.Reservation) string
 }
 
 // RenewReservation implements wire.StrictServerInterface.
-func (h *handlers) RenewReservation(ctx context.Context, r wire.RenewReservationRequestObject) (wire.RenewReservationResponseObject, error) {
+func (h *handlers) RenewReservation(
+	ctx context.Context, r wire.RenewReservationRequestObject,
+) (wire.RenewReservationResponseObject, error) {
 	renewed, err := h.ReservationChanges.Renew(ctx, callerOf(ctx), reservation.ID(r.ReservationID), r.Params.HoldToken)
 	if err != nil {
 		return nil, err
@@ -32,7 +41,9 @@ func (h *handlers) RenewReservation(ctx context.Context, r wire.RenewReservation
 }
 
 // CancelReservation implements wire.StrictServerInterface. A checkout need not say why; staff do.
-func (h *handlers) CancelReservation(ctx context.Context, r wire.CancelReservationRequestObject) (wire.CancelReservationResponseObject, error) {
+func (h *handlers) CancelReservation(
+	ctx context.Context, r wire.CancelReservationRequestObject,
+) (wire.CancelReservationResponseObject, error) {
 	var body wire.CancelRequest
 	if r.Body != nil {
 		body = *r.Body
@@ -43,9 +54,10 @@ func (h *handlers) CancelReservation(ctx context.Context, r wire.CancelReservati
 			return nil, err
 		}
 	}
-	cancelled, err := h.ReservationChanges.Cancel(ctx, caller, reservation.ID(r.ReservationID), r.Params.HoldToken, reservation.Cancellation{
+	why := reservation.Cancellation{
 		Reason: cmp.Or(reservation.CancelReason(body.ReasonCode), reservation.CancelOther), Text: body.Text,
-	})
+	}
+	cancelled, err := h.ReservationChanges.Cancel(ctx, caller, reservation.ID(r.ReservationID), r.Params.HoldToken, why)
 	if err != nil {
 		return nil, err
 	}
@@ -58,16 +70,22 @@ func (h *handlers) CancelReservation(ctx context.Context, r wire.CancelReservati
 func mustSayWhy(body wire.CancelRequest) error {
 	var faults []strictjson.Fault
 	if body.ReasonCode == "" {
-		faults = append(faults, strictjson.Fault{Pointer: "/reason_code", Code: strictjson.CodeRequired, Detail: "Staff say why they cancel."})
+		faults = append(faults, saysNot("/reason_code"))
 	}
 	if body.Text == "" {
-		faults = append(faults, strictjson.Fault{Pointer: "/text", Code: strictjson.CodeRequired, Detail: "Staff say why they cancel."})
+		faults = append(faults, saysNot("/text"))
 	}
 	return refuseFaults(faults)
 }
 
+func saysNot(pointer string) strictjson.Fault {
+	return strictjson.Fault{Pointer: pointer, Code: strictjson.CodeRequired, Detail: "Staff say why they cancel."}
+}
+
 // ConvertReservation implements wire.StrictServerInterface.
-func (h *handlers) ConvertReservation(ctx context.Context, r wire.ConvertReservationRequestObject) (wire.ConvertReservationResponseObject, error) {
+func (h *handlers) ConvertReservation(
+	ctx context.Context, r wire.ConvertReservationRequestObject,
+) (wire.ConvertReservationResponseObject, error) {
 	done, err := h.ReservationChanges.Convert(ctx, callerOf(ctx), reservation.ID(r.ReservationID), r.Params.HoldToken, r.Body.ServiceID)
 	if err != nil {
 		return nil, err
@@ -85,7 +103,9 @@ func (h *handlers) ConvertReservation(ctx context.Context, r wire.ConvertReserva
 }
 
 // TakeOverReservation implements wire.StrictServerInterface.
-func (h *handlers) TakeOverReservation(ctx context.Context, r wire.TakeOverReservationRequestObject) (wire.TakeOverReservationResponseObject, error) {
+func (h *handlers) TakeOverReservation(
+	ctx context.Context, r wire.TakeOverReservationRequestObject,
+) (wire.TakeOverReservationResponseObject, error) {
 	taken, err := h.ReservationChanges.TakeOver(ctx, callerOf(ctx), reservation.ID(r.ReservationID), r.Body.Reason)
 	if err != nil {
 		return nil, err

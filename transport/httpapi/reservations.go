@@ -13,17 +13,22 @@ import (
 
 // Reserver makes reservations.
 type Reserver interface {
+	// Reserve answers one request. A refusal is an outcome; an error is allocation.ErrIdempotencyMismatch or a failure.
 	Reserve(ctx context.Context, caller identity.Caller, req allocation.Request) (*allocation.Outcome, error)
 }
 
 // ReservationReader reads reservations.
 type ReservationReader interface {
+	// Reservation reads one. Errors: reservation.ErrNotFound.
 	Reservation(ctx context.Context, caller identity.Caller, id reservation.ID) (*reservation.Reservation, error)
+	// Reservations lists newest first.
 	Reservations(ctx context.Context, caller identity.Caller, filter reservation.Filter) ([]*reservation.Reservation, error)
 }
 
 // CreateReservation implements wire.StrictServerInterface.
-func (h *handlers) CreateReservation(ctx context.Context, r wire.CreateReservationRequestObject) (wire.CreateReservationResponseObject, error) {
+func (h *handlers) CreateReservation(
+	ctx context.Context, r wire.CreateReservationRequestObject,
+) (wire.CreateReservationResponseObject, error) {
 	note(ctx, "order_id", r.Body.OrderID)
 	outcome, err := h.Reserver.Reserve(ctx, callerOf(ctx), allocation.Request{
 		IdempotencyKey: r.Params.IdempotencyKey,
@@ -48,7 +53,9 @@ func (h *handlers) CreateReservation(ctx context.Context, r wire.CreateReservati
 }
 
 // reserved answers with the reservation, a new one or the one that was there.
-func (h *handlers) reserved(ctx context.Context, outcome *allocation.Outcome, waited *string) (wire.CreateReservationResponseObject, error) {
+func (h *handlers) reserved(
+	ctx context.Context, outcome *allocation.Outcome, waited *string,
+) (wire.CreateReservationResponseObject, error) {
 	r := outcome.Reservation
 	note(ctx, "reservation_id", r.ID)
 	note(ctx, "decision_id", r.DecisionID)
@@ -71,7 +78,9 @@ func (h *handlers) reserved(ctx context.Context, outcome *allocation.Outcome, wa
 }
 
 // ListReservations implements wire.StrictServerInterface.
-func (h *handlers) ListReservations(ctx context.Context, r wire.ListReservationsRequestObject) (wire.ListReservationsResponseObject, error) {
+func (h *handlers) ListReservations(
+	ctx context.Context, r wire.ListReservationsRequestObject,
+) (wire.ListReservationsResponseObject, error) {
 	filter := reservation.Filter{
 		OrderIDs:      r.Params.OrderID,
 		States:        each(r.Params.State, func(s wire.ReservationState) reservation.State { return reservation.State(s) }),
@@ -96,7 +105,9 @@ func (h *handlers) ListReservations(ctx context.Context, r wire.ListReservations
 }
 
 // GetReservation implements wire.StrictServerInterface.
-func (h *handlers) GetReservation(ctx context.Context, r wire.GetReservationRequestObject) (wire.GetReservationResponseObject, error) {
+func (h *handlers) GetReservation(
+	ctx context.Context, r wire.GetReservationRequestObject,
+) (wire.GetReservationResponseObject, error) {
 	found, err := h.Reservations.Reservation(ctx, callerOf(ctx), reservation.ID(r.ReservationID))
 	if err != nil {
 		return nil, err

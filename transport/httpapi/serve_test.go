@@ -44,8 +44,8 @@ func TestServeFinishesWhatItBegan(t *testing.T) {
 			status <- 0
 			return
 		}
-		defer res.Body.Close()
 		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
 		status <- res.StatusCode
 	}()
 	<-g.entered
@@ -111,7 +111,7 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 	go func() { served <- s.Serve(ctx, listener) }()
 	slow, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)
-	defer slow.Close()
+	defer func() { _ = slow.Close() }()
 	_, err = slow.Write([]byte("GET /livez HTTP/1.1\r\nHost: x\r\n"))
 	require.NoError(t, err)
 

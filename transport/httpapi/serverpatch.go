@@ -11,7 +11,9 @@ import (
 
 // UpdateServer implements wire.StrictServerInterface. The patch is read from the JSON itself, since a decoded struct no
 // longer tells null (make it unknown) from a field that was left out (leave it).
-func (h *handlers) UpdateServer(ctx context.Context, r wire.UpdateServerRequestObject) (wire.UpdateServerResponseObject, error) {
+func (h *handlers) UpdateServer(
+	ctx context.Context, r wire.UpdateServerRequestObject,
+) (wire.UpdateServerResponseObject, error) {
 	patch := serverPatch(callOf(ctx).body)
 	s, err := h.Servers.Update(ctx, changeBy(callerOf(ctx)), inventory.ServerID(r.ServerID), patch, version(r.Params.IfMatch))
 	if err != nil {

@@ -11,26 +11,37 @@ import (
 
 // Servers keeps the records of servers.
 type Servers interface {
+	// Create adds one. Errors: inventory.InvalidError, ErrExists.
 	Create(ctx context.Context, by inventory.Change, server inventory.Server) (inventory.Server, error)
+	// Get reads one. Errors: inventory.ErrNotFound.
 	Get(ctx context.Context, org string, id inventory.ServerID) (inventory.Server, error)
+	// List reads those that the filter lets through, in the order of their ids. Errors: inventory.InvalidError.
 	List(ctx context.Context, org string, filter inventory.Filter) ([]inventory.Server, error)
-	Update(ctx context.Context, by inventory.Change, id inventory.ServerID, patch inventory.Patch, ifVersion int64) (inventory.Server, error)
+	// Update changes one if it is still at ifVersion; 0 is any. Errors: inventory.ErrNotFound, VersionError, InvalidError,
+	// ErrInUse.
+	Update(
+		ctx context.Context, by inventory.Change, id inventory.ServerID, patch inventory.Patch, ifVersion int64,
+	) (inventory.Server, error)
 }
 
 // ServerStates moves servers between states.
 type ServerStates interface {
+	// ChangeServerState moves one. Errors: reservation.ErrNotFound, ErrServerInUse.
 	ChangeServerState(ctx context.Context, caller identity.Caller, change reservation.StateChange) (*inventory.Server, error)
 }
 
 // changeBy says to the inventory on whose behalf it writes.
 func changeBy(caller identity.Caller) inventory.Change {
 	return inventory.Change{
-		Organization: string(caller.Organization), ActorKind: string(caller.Actor.Kind), ActorID: caller.Actor.ID, RequestID: caller.RequestID,
+		Organization: string(caller.Organization),
+		ActorKind:    string(caller.Actor.Kind), ActorID: caller.Actor.ID, RequestID: caller.RequestID,
 	}
 }
 
 // ListServers implements wire.StrictServerInterface.
-func (h *handlers) ListServers(ctx context.Context, r wire.ListServersRequestObject) (wire.ListServersResponseObject, error) {
+func (h *handlers) ListServers(
+	ctx context.Context, r wire.ListServersRequestObject,
+) (wire.ListServersResponseObject, error) {
 	filter := inventory.Filter{
 		Sites: r.Params.Site, Racks: r.Params.Rack, Models: r.Params.Model, Serials: r.Params.Serial, Names: r.Params.Name,
 		States: each(r.Params.State, func(s wire.ServerState) inventory.State { return inventory.State(s) }),
@@ -55,7 +66,9 @@ func (h *handlers) ListServers(ctx context.Context, r wire.ListServersRequestObj
 }
 
 // CreateServer implements wire.StrictServerInterface.
-func (h *handlers) CreateServer(ctx context.Context, r wire.CreateServerRequestObject) (wire.CreateServerResponseObject, error) {
+func (h *handlers) CreateServer(
+	ctx context.Context, r wire.CreateServerRequestObject,
+) (wire.CreateServerResponseObject, error) {
 	made, err := h.Servers.Create(ctx, changeBy(callerOf(ctx)), newServer(r.Body))
 	if err != nil {
 		return nil, err
@@ -78,7 +91,9 @@ func (h *handlers) GetServer(ctx context.Context, r wire.GetServerRequestObject)
 }
 
 // SetServerState implements wire.StrictServerInterface.
-func (h *handlers) SetServerState(ctx context.Context, r wire.SetServerStateRequestObject) (wire.SetServerStateResponseObject, error) {
+func (h *handlers) SetServerState(
+	ctx context.Context, r wire.SetServerStateRequestObject,
+) (wire.SetServerStateResponseObject, error) {
 	s, err := h.ServerStates.ChangeServerState(ctx, callerOf(ctx), reservation.StateChange{
 		ServerID: inventory.ServerID(r.ServerID), State: inventory.State(r.Body.State), Reason: r.Body.Reason, Force: r.Body.Force,
 	})

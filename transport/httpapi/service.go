@@ -12,6 +12,7 @@ import (
 // Readiness tells whether requests can be served: the database is reached, and its schema is one that this release
 // serves. The error is for the log; callers learn only that it is not so.
 type Readiness interface {
+	// Ready returns nil when requests can be served.
 	Ready(ctx context.Context) error
 }
 
@@ -30,12 +31,12 @@ func (s *Server) livez(c echo.Context) error {
 
 func (s *Server) readyz(c echo.Context) error {
 	if s.draining.Load() {
-		p := newProblem("unavailable").retryAfter(1, 3)
+		p := newProblem("unavailable").retryShortly()
 		p.detail = "This process is going away and takes no new requests."
 		return p
 	}
 	if err := s.deps.Ready.Ready(c.Request().Context()); err != nil {
-		p := newProblem("unavailable").retryAfter(1, 3)
+		p := newProblem("unavailable").retryShortly()
 		p.detail = "The database is not reached, or its schema is not one that this release serves."
 		p.hidden = err
 		return p

@@ -146,7 +146,7 @@ func TestQueriesAreReadStrictly(t *testing.T) {
 func TestMalformedIDsAreUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	same := headersOf("X-Request-Id", "the-same")
+	same := headersOf("X-Request-ID", "the-same")
 	want := w.do(call{who: "acme:all", method: "GET", path: "/v1/servers/" + "srv_01900000000070008000000000000000", header: same}).is(404, "not_found")
 	for _, id := range []string{
 		"srv_1", "1", "res_01900000000070008000000000000000", "srv_0190000000007000800000000000000g", "SRV_01900000000070008000000000000000",

@@ -18,8 +18,7 @@ import (
 
 // translate turns any error into the problem that is answered. It decides by types and sentinels, never by words.
 func translate(err error) *problem {
-	var known *problem
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
 	for _, of := range []func(error) *problem{ofEcho, ofFields, ofVersion, ofConversion, ofScopes, ofTable} {
@@ -28,7 +27,7 @@ func translate(err error) *problem {
 				p.hidden = err
 			}
 			if p.status == http.StatusServiceUnavailable {
-				p.retryAfter(1, 3)
+				return p.retryShortly()
 			}
 			return p
 		}
@@ -102,7 +101,7 @@ func ofFields(err error) *problem {
 	return invalid(faults...)
 }
 
-// sentence makes one of the domain's clauses: "must not be empty" becomes "It must not be empty."
+// sentence makes one of a clause of the domain, such as "must not be empty".
 func sentence(clause string) string { return "It " + clause + "." }
 
 // ofVersion answers with the version that is stored now.

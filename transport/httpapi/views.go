@@ -112,7 +112,9 @@ func viewDrives(drives []inventory.Drive) []wire.Drive {
 		return nil
 	}
 	return each(drives, func(d inventory.Drive) wire.Drive {
-		return wire.Drive{Count: d.Count, NominalGb: d.NominalGB, Medium: wire.Medium(d.Medium), Interface: wire.DriveInterface(d.Interface)}
+		return wire.Drive{
+			Count: d.Count, NominalGb: d.NominalGB, Medium: wire.Medium(d.Medium), Interface: wire.DriveInterface(d.Interface),
+		}
 	})
 }
 

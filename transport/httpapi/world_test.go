@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -113,7 +114,7 @@ func (w *world) key(who string) string {
 		scopes := identity.Scopes()
 		if names != "all" {
 			scopes = nil
-			for _, name := range strings.Split(names, ",") {
+			for name := range strings.SplitSeq(names, ",") {
 				scopes = append(scopes, identity.Scope(name))
 			}
 		}
@@ -159,12 +160,10 @@ func (w *world) raw(c call) *answer {
 	if key := w.key(c.who); key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	for name, values := range c.header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, c.header)
 	res, err := w.server.Client().Do(r)
 	require.NoError(w.t, err)
-	defer res.Body.Close()
+	defer func() { require.NoError(w.t, res.Body.Close()) }()
 	body, err := io.ReadAll(res.Body)
 	require.NoError(w.t, err)
 	return &answer{t: w.t, status: res.StatusCode, header: res.Header, body: body}
@@ -213,7 +212,7 @@ func (a *answer) json() map[string]any {
 func (a *answer) at(path string) any {
 	a.t.Helper()
 	var node any = a.json()
-	for _, step := range strings.Split(path, ".") {
+	for step := range strings.SplitSeq(path, ".") {
 		switch n := node.(type) {
 		case map[string]any:
 			node = n[step]
@@ -274,7 +273,7 @@ func (b *lockedBuffer) records(t *testing.T) []map[string]any {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []map[string]any
-	for _, line := range strings.Split(strings.TrimSpace(b.buf.String()), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(b.buf.String()), "\n") {
 		var record map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &record), line)
 		all = append(all, record)

@@ -48,7 +48,7 @@ func (s *Schema) wanted() string {
 }
 
 func (s *Schema) checkText(f *faults, pointer, text string) {
-	switch length := uint64(utf8.RuneCountInString(text)); {
+	switch length := uint64(utf8.RuneCountInString(text)); { //nolint:gosec // a length is not negative
 	case strings.ContainsFunc(text, IsControl):
 		f.add(pointer, CodeControlCharacter, "It must not contain control characters or line breaks.")
 	case s.enum != nil && !slices.Contains(s.enum, text):

@@ -27,12 +27,12 @@ properties:
   price: {oneOf: [{type: object, additionalProperties: false, required: [a], properties: {a: {type: integer}}}, {type: "null"}]}
 `
 
-func compile(t testing.TB, schema string) (*strictjson.Schema, error) {
-	t.Helper()
+func compile(tb testing.TB, schema string) (*strictjson.Schema, error) {
+	tb.Helper()
 	document := "openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n    S:\n" +
 		"      " + strings.ReplaceAll(strings.TrimSpace(schema), "\n", "\n      ") + "\n"
 	loaded, err := openapi3.NewLoader().LoadFromData([]byte(document))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return strictjson.Compile(loaded.Components.Schemas["S"])
 }
 
