@@ -79,7 +79,7 @@ func parseTokenKeys(text secret) (reservation.TokenKeys, error) {
 	}
 	keys, err := reservation.ParseTokenKeys(string(text))
 	if err != nil {
-		return keys, fmt.Errorf("ALLOCATOR_HOLD_TOKEN_KEYS: %w", err)
+		return keys, usagef("ALLOCATOR_HOLD_TOKEN_KEYS: %v", err)
 	}
 	return keys, nil
 }

@@ -8,18 +8,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// exampled is a command with examples, one per line, as they are typed.
+// exampled is a command with examples, one per line, as they are typed. Commands below it have the same.
 type exampled interface{ examples() string }
 
 // printHelp shows a command's examples before everything else, since most people look for one to change.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	if node := ctx.Selected(); node != nil {
+	for node := ctx.Selected(); node != nil; node = node.Parent {
 		if command, ok := commandOf(node); ok {
 			fmt.Fprint(ctx.Stdout, "Examples:\n")
 			for line := range strings.Lines(strings.TrimSpace(command.examples())) {
 				fmt.Fprint(ctx.Stdout, "  "+strings.TrimSpace(line)+"\n")
 			}
 			fmt.Fprintln(ctx.Stdout)
+			break
 		}
 	}
 	return kong.DefaultHelpPrinter(options, ctx)

@@ -21,7 +21,7 @@ func (c *heldReservation) find(ctx context.Context, api *client.ClientWithRespon
 	if strings.HasPrefix(c.Which, "res_") {
 		return c.Which, nil
 	}
-	res, err := api.ListReservationsWithResponse(ctx, &client.ListReservationsParams{OrderID: []string{c.Which}})
+	res, err := api.ListReservationsWithResponse(ctx, &client.ListReservationsParams{OrderID: []string{c.Which}, PageSize: listPage})
 	if err != nil {
 		return "", err
 	}

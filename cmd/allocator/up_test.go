@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"allocator/client"
+)
+
+// raised is an `up` that serves.
+type raised struct {
+	*running
+	upAnswer
+	env []string // for client commands
+}
+
+func raiseUp(t *testing.T, dir string, more ...string) *raised {
+	t.Helper()
+	r := &raised{running: start(t, nil, append([]string{"up", "--listen", "127.0.0.1:0", "--data-dir", dir, "--json"}, more...)...)}
+	decoder := json.NewDecoder(strings.NewReader(r.line()))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&r.upAnswer))
+	r.env = []string{"ALLOCATOR_URL=" + r.URL, "ALLOCATOR_API_KEY=" + r.APIKey}
+	return r
+}
+
+// stop ends it by a signal and requires an orderly end with nothing more on stdout.
+func (r *raised) stop(s syscall.Signal) {
+	r.t.Helper()
+	r.signal(s)
+	got := r.wait()
+	require.Equal(r.t, exitDone, got.code, got.stderr)
+	require.Empty(r.t, got.stdout, "exactly one line")
+}
+
+// asked runs a client command that must succeed and decodes its JSON.
+func asked[T any](t *testing.T, env []string, args ...string) T {
+	t.Helper()
+	got := invoke(t, env, append(args, "--json")...)
+	require.Equal(t, exitDone, got.code, "%v: %s", args, got.stderr)
+	var answer T
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &answer), got.stdout)
+	return answer
+}
+
+// status asks over HTTP.
+func status(t *testing.T, r *raised, path string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+path, nil)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+r.APIKey)
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, answer.Body.Close()) }()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(text)
+}
+
+func TestUpIsThereAgainAfterAStop(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+
+	// 1. A first start serves, with everything a first look needs.
+	up := raiseUp(t, dir)
+	require.Equal(t, "demo", up.Organization)
+	code, body := status(t, up, "/readyz")
+	require.Equal(t, http.StatusOK, code, body)
+	reservation := asked[client.Reservation](t, up.env, "reserve", "--order", "A-1", "--memory-gib", "64", "--customer", "c-1", "--key", "k-1")
+	require.Equal(t, client.ReservationStateHeld, reservation.State)
+	again := asked[client.Reservation](t, up.env, "reserve", "--order", "A-1", "--memory-gib", "64", "--customer", "c-1", "--key", "k-1")
+	require.Equal(t, reservation.ID, again.ID)
+	require.Equal(t, reservation.HoldToken, again.HoldToken)
+	code, body = status(t, up, "/v1/reservations/"+reservation.ID)
+	require.Equal(t, http.StatusOK, code, body)
+	require.Contains(t, body, reservation.Server.ID)
+
+	// 2. The directory is one process's.
+	second := invoke(t, nil, "up", "--listen", "127.0.0.1:0", "--data-dir", dir)
+	require.Equal(t, exitFailure, second.code)
+	require.Regexp(t, `^allocator: the data directory is in use: .* is served by process \d+; .*\n$`, second.stderr)
+	require.Empty(t, second.stdout)
+
+	// 3. Its secrets are for its user alone.
+	for _, name := range []string{tokenKeysFile, apiKeyFile} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), name)
+	}
+
+	// 4. The second start has the same key, finds the reservation, and its hold token still counts.
+	up.stop(syscall.SIGTERM)
+	next := raiseUp(t, dir)
+	require.Equal(t, up.APIKey, next.APIKey)
+	renewed := asked[client.Reservation](t, next.env, "renew", reservation.ID, "--hold-token", *reservation.HoldToken)
+	require.Equal(t, reservation.ID, renewed.ID)
+	binding := asked[client.Binding](t, next.env, "convert", "A-1", "--service", "svc-1")
+	require.Equal(t, reservation.Server.ID, binding.Server.ID)
+	order := asked[client.Order](t, next.env, "explain", "A-1")
+	require.Len(t, order.Reservations, 1)
+	require.Equal(t, client.ReservationStateConverted, order.Reservations[0].State)
+	servers := asked[struct{ Items []client.Server }](t, next.env, "servers", "list", "--limit", "0")
+	require.Len(t, servers.Items, 100, "the sample is there once")
+	doctor := invoke(t, []string{"ALLOCATOR_DATABASE_URL=" + next.DatabaseURL}, "doctor")
+	require.Equal(t, exitDone, doctor.code, doctor.stdout)
+	next.stop(syscall.SIGINT)
+}
+
+func TestUpAfterAKill(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	up := raiseUp(t, dir)
+	reservation := asked[client.Reservation](t, up.env, "reserve", "--order", "A-1", "--key", "k-1")
+	up.signal(syscall.SIGKILL)
+	require.Equal(t, -1, up.wait().code)
+
+	next := raiseUp(t, dir)
+	require.Equal(t, up.APIKey, next.APIKey)
+	again := asked[client.Reservation](t, next.env, "reserve", "--order", "A-1", "--key", "k-1")
+	require.Equal(t, reservation.ID, again.ID)
+	require.Equal(t, reservation.Server.ID, again.Server.ID)
+	next.stop(syscall.SIGTERM)
+}
+
+func TestUpShowsCommandsThatWork(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("some of the commands are for curl, which is not installed")
+	}
+	up := start(t, nil, "up", "--listen", "127.0.0.1:0", "--data-dir", dataDir(t))
+	var script []string
+	for end := false; !end; {
+		line := up.line()
+		if command, indented := strings.CutPrefix(line, "    "); indented {
+			script = append(script, command)
+		}
+		end = strings.Contains(line, " doctor ")
+	}
+	shell := command(t, nil)
+	shell.Path, shell.Args = "/bin/sh", []string{"sh", "-e"}
+	shell.Stdin = strings.NewReader(strings.Join(script, ""))
+	out, err := shell.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", strings.Join(script, ""), out)
+	for _, piece := range []string{"Reserved ", "Order A-1001: ", "is bound to service svc-1001", "looked at", `"order_id":"A-1002"`, "one owner"} {
+		require.Contains(t, string(out), piece)
+	}
+	up.signal(syscall.SIGTERM)
+	require.Equal(t, exitDone, up.wait().code)
+}
+
+func TestUpRefusesInOneSentence(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	otherVersion := dataDir(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(otherVersion, "pgdata"), 0o711))
+	require.NoError(t, os.WriteFile(filepath.Join(otherVersion, "pgdata", "PG_VERSION"), []byte("9.6\n"), 0o600))
+	file := write(t, "file", "not a directory")
+
+	for sentence, c := range map[string]struct {
+		env  []string
+		args []string
+		says string
+	}{
+		"the port is taken":                 {nil, []string{"--listen", taken.Addr().String(), "--data-dir", dataDir(t)}, "choose another address with --listen"},
+		"the address is not this machine's": {nil, []string{"--listen", "192.0.2.1:0", "--data-dir", dataDir(t)}, "choose another address with --listen"},
+		"PostgreSQL is not installed":       {[]string{"ALLOCATOR_POSTGRES_BIN=/nonexistent"}, []string{"--data-dir", dataDir(t)}, "install"},
+		"the data is of another version":    {nil, []string{"--data-dir", otherVersion}, "was written by version 9.6"},
+		"the data directory is a file":      {nil, []string{"--data-dir", file}, "there is a file of that name"},
+		"the database does not answer":      {[]string{"ALLOCATOR_DATABASE_URL=postgres://me:hunter2@127.0.0.1:1/a"}, []string{"--data-dir", dataDir(t)}, "cannot be used"},
+		"the database's address is none":    {[]string{"ALLOCATOR_DATABASE_URL=mysql:hunter2"}, []string{"--data-dir", dataDir(t)}, "write postgres://"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			args := c.args
+			if !strings.HasPrefix(args[0], "--listen") {
+				args = append([]string{"--listen", "127.0.0.1:0"}, args...)
+			}
+			got := invoke(t, c.env, append([]string{"up"}, args...)...)
+			require.Contains(t, []int{exitFailure, exitRetry}, got.code)
+			require.Contains(t, got.stderr, c.says)
+			require.NotContains(t, got.stderr, "hunter2")
+			require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
+			require.Empty(t, got.stdout)
+		})
+	}
+	content, err := os.ReadFile(filepath.Join(otherVersion, "pgdata", "PG_VERSION"))
+	require.NoError(t, err)
+	require.Equal(t, "9.6\n", string(content))
+}
+
+func TestUpNamesTheDirectoryThatCannotBeEntered(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root runs PostgreSQL as somebody else, who may not be let in")
+	}
+	closed := dataDir(t)
+	require.NoError(t, os.MkdirAll(closed, 0o700))
+	got := invoke(t, nil, "up", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(closed, "data"))
+	require.Equal(t, exitFailure, got.code)
+	require.Contains(t, got.stderr, "cannot enter "+closed)
+	require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
+}
