@@ -29,7 +29,7 @@ func TestOrganizations(t *testing.T) {
 	w.get("acme:platform", "/v1/organizations/UPPER").is(404, "not_found")
 }
 
-// Requirements: I7. A key is shown once, gives no more than its maker has, and ends when it is revoked.
+// A key is shown once, gives no more than its maker has, and ends when it is revoked.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestFlags(t *testing.T) {
 	put("acme:platform", "/v1/flags/reservations/overrides/nobody", `{"enabled":true}`).is(404, "not_found")
 }
 
-// Requirements: R65 (F-A3). Acts and refused attempts are in the trail, each in that of its own organization.
+// Requirements: R65. Fault: F-A3. Acts and refused attempts are in the trail, each in that of its own organization.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

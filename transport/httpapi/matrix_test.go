@@ -27,7 +27,7 @@ func TestEveryOperationHasARecipe(t *testing.T) {
 	require.ElementsMatch(t, ids, cooked)
 }
 
-// Requirements: R65 (F-A3). Every route with every scope: who is not named by x-scopes is refused, and nobody else.
+// Requirements: R65. Fault: F-A3. Every route with every scope: who is not named by x-scopes is refused, and nobody else.
 func TestScopeMatrix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -71,7 +71,7 @@ func fakePath(path string) string {
 
 var idPattern = regexp.MustCompile(`(res|srv|bnd|dec|key)_[0-9a-f]{32}`)
 
-// Requirements: I10 (F-A1). Every route with ids of another organization answers, byte for byte, as with ids of nobody.
+// Faults: F-A1. Every route with ids of another organization answers, byte for byte, as with ids of nobody.
 func TestOtherOrganizationsAreNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -99,7 +99,7 @@ func TestDrainingIsToldAndThenEnforced(t *testing.T) {
 	require.Equal(t, 200, get("/livez").Code)
 }
 
-// Requirements: F-N4. A client that sends its header a byte at a time is cut off, and others are served meanwhile.
+// Fault: F-N4. A client that sends its header a byte at a time is cut off, and others are served meanwhile.
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	t.Parallel()
 	s, err := New(Deps{Log: quiet()})

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Requirements: I13 (F-A2, F-H2, F-H3, F-H4). What a body may not be, and where the answer says it is wrong.
+// Faults: F-A2, F-H2, F-H3, F-H4. What a body may not be, and where the answer says it is wrong.
 func TestBodiesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +80,7 @@ func TestWhatMeansTheSameIsTheSame(t *testing.T) {
 	w.post("acme:checkout", "/v1/reservations", `{"order_id":"a","order_line":"1","requirements":{"memory":{"mib_min":1000,"ecc":false},"price":{"currency":"EUR","monthly_max":"80"}}}`, "Idempotency-Key", "k").is(422, "idempotency_mismatch")
 }
 
-// Requirements: F-K8. Exactly one key of 1 to 255 visible characters.
+// Fault: F-K8. Exactly one key of 1 to 255 visible characters.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func TestIdempotencyKey(t *testing.T) {
 	w.post("rival:checkout", "/v1/reservations", order("1"), "Idempotency-Key", strings.Repeat("k", 255)).is(409, "no_capacity")
 }
 
-// Requirements: I13 (F-H4). Queries are as strict as bodies.
+// Faults: F-H4. Queries are as strict as bodies.
 func TestQueriesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -48,7 +48,7 @@ func TestHead(t *testing.T) {
 	require.NotEmpty(t, w.raw(call{method: "HEAD", path: "/v1/servers"}).header.Get("WWW-Authenticate"))
 }
 
-// Requirements: I13 (F-H1). A body is refused for its size and type before anything of it is parsed.
+// Faults: F-H1. A body is refused for its size and type before anything of it is parsed.
 func TestSizeAndTypeOfBodies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

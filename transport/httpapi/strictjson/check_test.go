@@ -36,7 +36,7 @@ func compile(tb testing.TB, schema string) (*strictjson.Schema, error) {
 	return strictjson.Compile(loaded.Components.Schemas["S"])
 }
 
-// Requirements: I13 (F-H2, F-H3, F-H4).
+// Faults: F-H2, F-H3, F-H4.
 func TestCheckNamesTheFieldAndTheFault(t *testing.T) {
 	t.Parallel()
 	schema, err := compile(t, orderSchema)

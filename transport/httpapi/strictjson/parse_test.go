@@ -11,7 +11,7 @@ import (
 	"allocator/transport/httpapi/strictjson"
 )
 
-// Requirements: I13 (F-H2, F-H3): what is not exactly one well-formed JSON value is refused, with the place.
+// Faults: F-H2, F-H3. What is not exactly one well-formed JSON value is refused, with the place.
 func TestParseRefusesBrokenSyntax(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, code string }{
