@@ -31,13 +31,14 @@ END $$;
 -- Servers
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- The one static size by which servers that fit are ranked; inventory.Server.Size computes the same.
+-- The one static size by which servers that fit are ranked; inventory.Server.Size computes the same. It is computed
+-- before constraints are checked, so what is no list is left to servers_lists_are_lists.
 CREATE FUNCTION server_size(cores bigint, mib bigint, drives jsonb, gpus jsonb) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 4096 * coalesce(cores, 0) + coalesce(mib, 0)
         + 8 * coalesce((SELECT sum((d ->> 'count')::bigint * (d ->> 'nominal_gb')::bigint)
-                        FROM jsonb_array_elements(drives) AS d), 0)::bigint
-        + 262144 * coalesce((SELECT sum((g ->> 'count')::bigint) FROM jsonb_array_elements(gpus) AS g), 0)::bigint;
+                        FROM jsonb_array_elements(CASE jsonb_typeof(drives) WHEN 'array' THEN drives END) AS d), 0)::bigint
+        + 262144 * coalesce((SELECT sum((g ->> 'count')::bigint) FROM jsonb_array_elements(CASE jsonb_typeof(gpus) WHEN 'array' THEN gpus END) AS g), 0)::bigint;
 
 -- Whether every wanted group of drives can have its drives at the same time, no drive serving two groups. By Hall's
 -- theorem that is so if, for every set of groups, the drives that fit at least one of them are enough for all of them.
