@@ -71,6 +71,16 @@ func (r row) into(table string) string {
 	return "INSERT INTO " + table + " (" + r.columns() + ") VALUES (" + r.values() + ")"
 }
 
+// from is the statement that inserts the row as a reservation, once for each row of a source.
+func (r row) from(source string) string {
+	return "INSERT INTO reservations (" + r.columns() + ") SELECT " + r.values() + " FROM " + source
+}
+
+// bindFrom is from for bindings.
+func (r row) bindFrom(source string) string {
+	return "INSERT INTO bindings (" + r.columns() + ") SELECT " + r.values() + " FROM " + source
+}
+
 func hold(server, order string) string { return holdRow(server, order).into("reservations") }
 
 // end is the UPDATE that brings a reservation into a final state.
@@ -124,6 +134,12 @@ func stocked(t *testing.T) *world {
 	}
 	s.do(`COMMIT`)
 	return w
+}
+
+// soundRows checks what holds of rows that raw SQL wrote, which leaves neither events nor decisions.
+func (w *world) soundRows() {
+	w.t.Helper()
+	w.sound("every reservation's decision", "I12 one event per transition")
 }
 
 // bare is a world whose database has the given schema and nothing else: the place of a design that was rejected.
@@ -188,7 +204,7 @@ func (s *session) start(sql string, args ...any) (finish func() error) {
 // waits tells whether the process waits for a lock that another one has.
 func (w *world) waits(pid uint32) bool {
 	var waits bool
-	err := w.pool.QueryRow(w.ctx, `SELECT cardinality(pg_blocking_pids($1)) > 0`, int32(pid)).Scan(&waits) //nolint:gosec // a process id
+	err := w.pool.QueryRow(w.ctx, `SELECT cardinality(pg_blocking_pids($1)) > 0`, int32(pid)).Scan(&waits)
 	return err == nil && waits
 }
 
