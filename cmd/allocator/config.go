@@ -15,6 +15,7 @@ type configCmd struct {
 	databaseSettings
 	dataSettings
 	serviceSettings
+	serveSettings
 	logSettings
 }
 

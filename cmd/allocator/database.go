@@ -25,11 +25,12 @@ type database struct {
 }
 
 // openDatabase connects to the database of the settings, or runs one in the data directory if there is none.
-func openDatabase(ctx context.Context, p *process, s databaseSettings, dataDir string, log *slog.Logger) (*database, error) {
+func openDatabase(ctx context.Context, p *process, s databaseSettings, data dataSettings, log *slog.Logger) (*database, error) {
 	db := &database{url: string(s.DatabaseURL)}
 	if db.url == "" {
-		p.progressf("starting PostgreSQL in %s …", dataDir)
-		own, err := embedded.Start(ctx, embedded.Options{DataDir: dataDir, Log: log})
+		dir := defaultDataDir(p, data.DataDir)
+		p.progressf("starting PostgreSQL in %s …", dir)
+		own, err := embedded.Start(ctx, embedded.Options{DataDir: dir, BinDir: data.PostgresBin, Log: log})
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 // demoCmd plays a shop's day, with real requests and real answers.
 type demoCmd struct {
 	clientSettings
+	PostgresBin string `name:"postgres-bin" placeholder:"DIR" setting:"POSTGRES_BIN" help:"Directory of the PostgreSQL programs to run; found by itself if left out."`
 }
 
 func (*demoCmd) examples() string {
@@ -30,7 +31,7 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	if p.sources.origin("url") != "default" {
 		return usagef("a service is given and no key to call it with: set ALLOCATOR_API_KEY or --api-key")
 	}
-	stage, err := setStage(ctx, p)
+	stage, err := setStage(ctx, p, c.PostgresBin)
 	if err != nil {
 		return err
 	}

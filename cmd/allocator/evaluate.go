@@ -54,7 +54,7 @@ func (p *process) showEvaluation(e client.Evaluation, limit int) error {
 	}
 	p.printf("\nIn the order in which they would be tried:\n")
 	t := p.table("RANK", "ID", "NAME", "SITE", "HARDWARE")
-	for _, r := range e.Ranked[:min(limit, len(e.Ranked))] {
+	for _, r := range e.Ranked[:max(0, min(limit, len(e.Ranked)))] {
 		t.row(strconv.Itoa(r.Rank), r.Server.ID, r.Server.Name, r.Server.Site, hardware(r.Server))
 	}
 	if err := t.flush(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -81,15 +82,24 @@ func parse(p *process, args []string) (selected *kong.Context, helped bool, err 
 	if err != nil {
 		return nil, false, err
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	selected, err = parser.Parse(args)
+	selected, err = parser.Parse(asksForHelp(args))
 	if !helped && err == nil {
 		p.json = root.JSON
 		p.sources.noteFlags(selected)
 	}
 	return selected, helped, err
+}
+
+// asksForHelp lets people ask as they are used to: with nothing at all, with "help", with "help reserve".
+func asksForHelp(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	default:
+		return args
+	}
 }
 
 // usage says what is wrong with a command line.

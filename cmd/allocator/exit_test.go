@@ -209,4 +209,6 @@ func TestEveryCommandShowsItsExamplesFirst(t *testing.T) {
 	}
 	require.Contains(t, inProcess(t, nil, "serve", "--help").stdout, "ALLOCATOR_HOLD_TOKEN_KEYS_FILE")
 	require.Contains(t, inProcess(t, nil).stdout, "Usage: allocator <command>")
+	require.Equal(t, inProcess(t, nil), inProcess(t, nil, "help"))
+	require.Equal(t, inProcess(t, nil, "keys", "create", "--help"), inProcess(t, nil, "help", "keys", "create"))
 }

@@ -36,7 +36,7 @@ func keep(dir, name, text string) (err error) {
 			err = fmt.Errorf("the data directory cannot be written: %w", err)
 		}
 	}()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // as PostgreSQL's data directory, which it may become later
 		return err
 	}
 	file, err := os.CreateTemp(dir, name+"-*") // 0600

@@ -23,7 +23,7 @@ func (*migrateCmd) examples() string {
 // Run implements the command. Replicas that run it together take turns.
 func (c *migrateCmd) Run(ctx context.Context, p *process) (err error) {
 	log := slog.New(slog.NewTextHandler(p.stderr, nil))
-	db, err := openDatabase(ctx, p, c.databaseSettings, defaultDataDir(p, c.DataDir), log)
+	db, err := openDatabase(ctx, p, c.databaseSettings, c.dataSettings, log)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ type serveCmd struct {
 	databaseSettings
 	dataSettings
 	serviceSettings
+	serveSettings
 	logSettings
-	Migrate bool `name:"migrate" setting:"MIGRATE" help:"Bring the database schema up to date first."`
 }
 
 func (*serveCmd) examples() string {
@@ -32,7 +32,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) (err error) {
 	}
 	log := p.logger(c.LogLevel, c.LogFormat)
 	return p.untilStopped(ctx, c.Listen, func(listener net.Listener) error {
-		db, err := openDatabase(ctx, p, c.databaseSettings, defaultDataDir(p, c.DataDir), log)
+		db, err := openDatabase(ctx, p, c.databaseSettings, c.dataSettings, log)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,8 @@ func (c *serveCmd) serve(
 	if err != nil {
 		return err
 	}
-	s, err := newService(a, db, listener, serviceOptions{drainDelay: c.DrainDelay}, log) //nolint:contextcheck // requests bring their own
+	options := serviceOptions{drainDelay: c.DrainDelay, pollOnly: c.BehindPooler}
+	s, err := newService(a, db, listener, options, log) //nolint:contextcheck // requests bring their own
 	if err != nil {
 		return errors.Join(err, a.close(ctx))
 	}

@@ -29,7 +29,7 @@ type service struct {
 // serviceOptions settle what differs between processes.
 type serviceOptions struct {
 	drainDelay time.Duration
-	sweepEvery time.Duration // 0: sweeper.Every
+	pollOnly   bool // behind a pooler in transaction mode
 }
 
 // newService prepares the door and the sweeper over the services.
@@ -46,7 +46,7 @@ func newService(a *app, db *database, listener net.Listener, o serviceOptions, l
 		return nil, fmt.Errorf("prepare the HTTP door: %w", err)
 	}
 	sweeps, err := sweeper.New(a.pool, sweeper.Options{
-		Reservations: a.reservations, Partitions: postgres.NewPartitions(a.pool), Log: log, Every: o.sweepEvery,
+		Reservations: a.reservations, Partitions: postgres.NewPartitions(a.pool), Log: log, PollOnly: o.pollOnly,
 	})
 	if err != nil {
 		return nil, err

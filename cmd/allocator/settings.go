@@ -46,7 +46,8 @@ type databaseSettings struct {
 
 // dataSettings say where a service without a database URL keeps its own PostgreSQL.
 type dataSettings struct {
-	DataDir string `name:"data-dir" placeholder:"DIR" setting:"DATA_DIR" help:"Directory of the PostgreSQL that is run without a database URL."`
+	PostgresBin string `name:"postgres-bin" placeholder:"DIR" setting:"POSTGRES_BIN" help:"Directory of the PostgreSQL programs to run; found by itself if left out."`
+	DataDir     string `name:"data-dir" placeholder:"DIR" setting:"DATA_DIR" help:"Directory of the PostgreSQL that is run without a database URL."`
 }
 
 // serviceSettings are for a running service.
@@ -54,6 +55,12 @@ type serviceSettings struct {
 	Listen        string        `name:"listen" default:"127.0.0.1:8080" placeholder:"ADDRESS" setting:"LISTEN" help:"Where to serve HTTP; port 0 takes any free one."`
 	HoldTokenKeys secret        `name:"hold-token-keys" placeholder:"NAME:HEX,…" setting:"HOLD_TOKEN_KEYS" secret:"" help:"Keys that sign hold tokens, the newest first."`
 	DrainDelay    time.Duration `name:"drain-delay" default:"0s" placeholder:"TIME" setting:"DRAIN_DELAY" help:"How long to go on serving with /readyz at 503 first, so that a load balancer notices."`
+}
+
+// serveSettings are for a service on a database that others look after.
+type serveSettings struct {
+	Migrate      bool `name:"migrate" setting:"MIGRATE" help:"Bring the database schema up to date first."`
+	BehindPooler bool `name:"behind-pooler" setting:"BEHIND_POOLER" help:"The database URL leads to a pooler in transaction mode: poll for jobs instead of listening."`
 }
 
 // logSettings are for a running service whose log is collected.

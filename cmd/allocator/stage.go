@@ -26,7 +26,7 @@ type stage struct {
 }
 
 // setStage makes everything that clear removes. What had been made is removed if something fails, an interrupt included.
-func setStage(ctx context.Context, p *process) (_ *stage, err error) {
+func setStage(ctx context.Context, p *process, postgresBin string) (_ *stage, err error) {
 	dir, err := os.MkdirTemp("", "allocator-demo-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the demo: %w", err)
@@ -46,7 +46,7 @@ func setStage(ctx context.Context, p *process) (_ *stage, err error) {
 	}
 	p.notef("Preparing a service of the demo's own in %s …", dir)
 	log := p.logger(slog.LevelError, "text")
-	if s.db, err = openDatabase(ctx, p, databaseSettings{}, dir, log); err != nil {
+	if s.db, err = openDatabase(ctx, p, databaseSettings{}, dataSettings{DataDir: dir, PostgresBin: postgresBin}, log); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	running, key, err := raise(ctx, p, s.db, listener, raiseOptions{dataDir: dir, minHold: time.Second}, log)

@@ -34,7 +34,7 @@ func (c *upCmd) Run(ctx context.Context, p *process) error {
 	c.DataDir = defaultDataDir(p, c.DataDir)
 	log := p.logger(c.LogLevel, "text")
 	return p.untilStopped(ctx, c.Listen, func(listener net.Listener) error {
-		db, err := openDatabase(ctx, p, c.databaseSettings, c.DataDir, log)
+		db, err := openDatabase(ctx, p, c.databaseSettings, c.dataSettings, log)
 		if err != nil {
 			return err
 		}

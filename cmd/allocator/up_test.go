@@ -173,13 +173,14 @@ func TestUpRefusesInOneSentence(t *testing.T) {
 		args []string
 		says string
 	}{
-		"the port is taken":                 {nil, []string{"--listen", taken.Addr().String(), "--data-dir", dataDir(t)}, "choose another address with --listen"},
-		"the address is not this machine's": {nil, []string{"--listen", "192.0.2.1:0", "--data-dir", dataDir(t)}, "choose another address with --listen"},
-		"PostgreSQL is not installed":       {[]string{"ALLOCATOR_POSTGRES_BIN=/nonexistent"}, []string{"--data-dir", dataDir(t)}, "install"},
-		"the data is of another version":    {nil, []string{"--data-dir", otherVersion}, "was written by version 9.6"},
-		"the data directory is a file":      {nil, []string{"--data-dir", file}, "there is a file of that name"},
-		"the database does not answer":      {[]string{"ALLOCATOR_DATABASE_URL=postgres://me:hunter2@127.0.0.1:1/a"}, []string{"--data-dir", dataDir(t)}, "cannot be used"},
-		"the database's address is none":    {[]string{"ALLOCATOR_DATABASE_URL=mysql:hunter2"}, []string{"--data-dir", dataDir(t)}, "write postgres://"},
+		"the port is taken":                  {nil, []string{"--listen", taken.Addr().String(), "--data-dir", dataDir(t)}, "choose another address with --listen"},
+		"the address is not this machine's":  {nil, []string{"--listen", "192.0.2.1:0", "--data-dir", dataDir(t)}, "choose another address with --listen"},
+		"PostgreSQL is not installed":        {[]string{"ALLOCATOR_POSTGRES_BIN=/nonexistent"}, []string{"--data-dir", dataDir(t)}, "install"},
+		"PostgreSQL is not where it is said": {nil, []string{"--postgres-bin", "/nonexistent", "--data-dir", dataDir(t)}, "looked in /nonexistent"},
+		"the data is of another version":     {nil, []string{"--data-dir", otherVersion}, "was written by version 9.6"},
+		"the data directory is a file":       {nil, []string{"--data-dir", file}, "there is a file of that name"},
+		"the database does not answer":       {[]string{"ALLOCATOR_DATABASE_URL=postgres://me:hunter2@127.0.0.1:1/a"}, []string{"--data-dir", dataDir(t)}, "cannot be used"},
+		"the database's address is none":     {[]string{"ALLOCATOR_DATABASE_URL=mysql:hunter2"}, []string{"--data-dir", dataDir(t)}, "write postgres://"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
