@@ -188,7 +188,7 @@ func (s *session) start(sql string, args ...any) (finish func() error) {
 	s.w.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- s.try(sql, args...) }()
-	require.Eventually(s.w.t, func() bool { return s.w.waits(s.pid()) }, patience, time.Millisecond, "it did not wait")
+	require.Eventually(s.w.t, func() bool { return len(blockers(s.w, s.pid())) > 0 }, patience, time.Millisecond, "it did not wait")
 	return func() error {
 		s.w.t.Helper()
 		select {
@@ -201,11 +201,10 @@ func (s *session) start(sql string, args ...any) (finish func() error) {
 	}
 }
 
-// waits tells whether the process waits for a lock that another one has.
-func (w *world) waits(pid uint32) bool {
-	var waits bool
-	err := w.pool.QueryRow(w.ctx, `SELECT cardinality(pg_blocking_pids($1)) > 0`, int32(pid)).Scan(&waits)
-	return err == nil && waits
+// blockers are the processes for whose locks a process waits.
+func blockers(w *world, pid uint32) []int32 {
+	w.t.Helper()
+	return one[[]int32](w, `SELECT pg_blocking_pids($1)`, int32(pid))
 }
 
 // refusal is under which SQLSTATE and constraint something was refused; empty for no error.
