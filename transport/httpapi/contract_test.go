@@ -2,12 +2,16 @@ package httpapi
 
 import (
 	"log/slog"
+	"maps"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"allocator/allocation"
 	"allocator/identity"
@@ -104,6 +108,29 @@ func TestContractKnowsEveryWordOfTheDomain(t *testing.T) {
 		}
 		slices.Sort(words)
 		require.ElementsMatch(t, slices.Compact(words), have, schema)
+	}
+}
+
+// The order of fields in answers is given for every field, or a new one would come first.
+func TestOrderOfAnswersNamesEveryField(t *testing.T) {
+	t.Parallel()
+	document, _, err := loadContract()
+	require.NoError(t, err)
+	text, err := os.ReadFile("oapi-order.yaml")
+	require.NoError(t, err)
+	var order struct {
+		Actions []struct {
+			Target string
+			Update map[string]any
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &order))
+	require.NotEmpty(t, order.Actions)
+	for _, action := range order.Actions {
+		name := strings.TrimSuffix(strings.TrimPrefix(action.Target, "$.components.schemas."), ".properties")
+		schema := document.Components.Schemas[name]
+		require.NotNil(t, schema, name)
+		require.ElementsMatch(t, slices.Collect(maps.Keys(schema.Value.Properties)), slices.Collect(maps.Keys(action.Update)), name)
 	}
 }
 

@@ -27,6 +27,11 @@ func (s *Server) record(next echo.HandlerFunc) echo.HandlerFunc {
 		c.SetRequest(c.Request().WithContext(ctx))
 		c.Response().Header().Set("X-Request-ID", k.requestID)
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
+		if len(c.Request().TransferEncoding) > 0 {
+			// net/http hides a Content-Length that came along. Whoever stands in between may have believed that one
+			// (RFC 9112, section 6.3), so nothing more is read from this connection.
+			c.Response().Header().Set("Connection", "close")
+		}
 		if err := recovered(next, c); err != nil {
 			s.answerError(err, c)
 		}

@@ -26,10 +26,10 @@ type route struct {
 	match            *regexp.Regexp
 }
 
-func loadSpec(t *testing.T, text []byte) *contract {
-	t.Helper()
+func loadSpec(tb testing.TB, text []byte) *contract {
+	tb.Helper()
 	document, err := openapi3.NewLoader().LoadFromData(text)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	c := &contract{document: document}
 	for path, item := range document.Paths.Map() {
 		for method, op := range item.Operations() {
@@ -58,33 +58,33 @@ func (c *contract) of(method, path string) *route {
 
 // hold demands of an answer what the document promises: status, media type, headers and body. A refusal must be one of
 // the codes that the operation lists.
-func (c *contract) hold(t *testing.T, method, path string, a *answer) {
-	t.Helper()
+func (c *contract) hold(tb testing.TB, method, path string, a *answer) {
+	tb.Helper()
 	r := c.of(method, path)
 	if r == nil {
 		return
 	}
 	response := r.op.Responses.Value(strconv.Itoa(a.status))
-	require.NotNil(t, response, "%s %s answered %d, which the document does not list: %s", method, path, a.status, a.body)
+	require.NotNil(tb, response, "%s %s answered %d, which the document does not list: %s", method, path, a.status, a.body)
 	for name, header := range response.Value.Headers {
 		if header.Value.Required {
-			require.NotEmpty(t, a.header.Get(name), "%s %s: header %s", method, path, name)
+			require.NotEmpty(tb, a.header.Get(name), "%s %s: header %s", method, path, name)
 		}
 	}
 	if len(response.Value.Content) == 0 {
-		require.Empty(t, a.body)
+		require.Empty(tb, a.body)
 		return
 	}
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	media := response.Value.Content[kind]
-	require.NotNil(t, media, "%s %s answered %s", method, path, kind)
+	require.NotNil(tb, media, "%s %s answered %s", method, path, kind)
 	if kind == "text/html" {
 		return
 	}
 	var value any
-	require.NoError(t, json.Unmarshal(a.body, &value))
-	require.NoError(t, c.document.ValidateSchemaJSON(media.Schema.Value, value, openapi3.EnableFormatValidation()), "%s %s: %s", method, path, a.body)
+	require.NoError(tb, json.Unmarshal(a.body, &value))
+	require.NoError(tb, c.document.ValidateSchemaJSON(media.Schema.Value, value, openapi3.EnableFormatValidation()), "%s %s: %s", method, path, a.body)
 	if kind == "application/problem+json" {
-		require.Contains(t, *response.Value.Description, "`"+value.(map[string]any)["code"].(string)+"`", "%s %s", method, path)
+		require.Contains(tb, *response.Value.Description, "`"+value.(map[string]any)["code"].(string)+"`", "%s %s", method, path)
 	}
 }

@@ -33,7 +33,7 @@ const testTokenKeys = "test:00112233445566778899aabbccddeeff00112233445566778899
 
 // world is a door over a database of its own, with two organizations, "acme" and "rival", whose switch is on.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	pool   *pgxpool.Pool
 	server *httptest.Server
 	door   *httpapi.Server
@@ -54,20 +54,20 @@ func (r release) Enabled(ctx context.Context, org identity.OrganizationID) bool 
 	return r.Switch.Enabled(ctx, string(org))
 }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	pool := postgrestest.New(t)
-	return newWorldOn(t, pool, postgres.NewHealth(pool))
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	pool := postgrestest.New(tb)
+	return newWorldOn(tb, pool, postgres.NewHealth(pool))
 }
 
-func newWorldOn(t *testing.T, pool *pgxpool.Pool, ready httpapi.Readiness) *world {
-	t.Helper()
-	w := &world{t: t, pool: pool, log: &lockedBuffer{}, bearer: map[string]string{}}
+func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *world {
+	tb.Helper()
+	w := &world{t: tb, pool: pool, log: &lockedBuffer{}, bearer: map[string]string{}}
 	tokens, err := reservation.ParseTokenKeys(testTokenKeys)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	w.flags = featureflags.New(postgres.NewFlags(pool))
-	sw, err := featureflags.NewSwitch(t.Context(), featureflags.NewProvider(w.flags))
-	require.NoError(t, err)
+	sw, err := featureflags.NewSwitch(tb.Context(), featureflags.NewProvider(w.flags))
+	require.NoError(tb, err)
 	allocator := allocation.New(postgres.NewAllocations(pool), release{sw}, tokens)
 	reservations := reservation.NewService(postgres.NewReservations(pool), tokens)
 	organizations := identity.NewOrganizations(postgres.NewOrganizations(pool), time.Second)
@@ -81,17 +81,17 @@ func newWorldOn(t *testing.T, pool *pgxpool.Pool, ready httpapi.Readiness) *worl
 		Organizations: organizations, Keys: w.keys, Flags: w.flags, Audit: audit,
 		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "1.2.3-test",
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	w.server = httptest.NewServer(w.door.Handler())
-	t.Cleanup(w.server.Close)
+	tb.Cleanup(w.server.Close)
 	for _, id := range []identity.OrganizationID{"acme", "rival"} {
 		by := identity.LocalCaller(id, identity.Actor{Kind: identity.ActorSystem, ID: "test"})
-		_, err := organizations.Create(t.Context(), by, identity.NewOrganization{ID: id, Name: string(id)})
-		require.NoError(t, err)
+		_, err := organizations.Create(tb.Context(), by, identity.NewOrganization{ID: id, Name: string(id)})
+		require.NoError(tb, err)
 	}
 	w.turn("acme", true)
 	w.turn("rival", true)
-	w.spec = loadSpec(t, w.get("", "/openapi.json").body)
+	w.spec = loadSpec(tb, w.get("", "/openapi.json").body)
 	return w
 }
 
@@ -134,7 +134,7 @@ type call struct {
 
 // answer is what came back, read to the end.
 type answer struct {
-	t      *testing.T
+	t      testing.TB
 	status int
 	header http.Header
 	body   []byte
@@ -268,14 +268,14 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 }
 
 // records reads the log, one JSON object a line.
-func (b *lockedBuffer) records(t *testing.T) []map[string]any {
-	t.Helper()
+func (b *lockedBuffer) records(tb testing.TB) []map[string]any {
+	tb.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []map[string]any
 	for line := range strings.SplitSeq(strings.TrimSpace(b.buf.String()), "\n") {
 		var record map[string]any
-		require.NoError(t, json.Unmarshal([]byte(line), &record), line)
+		require.NoError(tb, json.Unmarshal([]byte(line), &record), line)
 		all = append(all, record)
 	}
 	return all

@@ -598,10 +598,9 @@ type Action string
 
 // Actor defines model for Actor.
 type Actor struct {
-	ID string `json:"id,omitempty,omitzero"`
-
 	// Kind `key`, `person`, `sweep`, `allocator` or `system`.
 	Kind string `json:"kind"`
+	ID   string `json:"id,omitempty,omitzero"`
 }
 
 // Attributes defines model for Attributes.
@@ -609,20 +608,21 @@ type Attributes map[string]string
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	// Action Examples: key.created
-	Action string            `json:"action"`
-	At     time.Time         `json:"at"`
-	By     Actor             `json:"by"`
-	Detail map[string]string `json:"detail,omitempty,omitzero"`
-	ID     string            `json:"id"`
+	ID string `json:"id"`
 
 	// OrganizationID Left out: the platform's own trail.
-	OrganizationID string `json:"organization_id,omitempty,omitzero"`
+	OrganizationID string    `json:"organization_id,omitempty,omitzero"`
+	At             time.Time `json:"at"`
+	By             Actor     `json:"by"`
+
+	// Action Examples: key.created
+	Action  string `json:"action"`
+	Subject string `json:"subject,omitempty,omitzero"`
 
 	// Outcome `done` or `refused`.
-	Outcome   string `json:"outcome"`
-	RequestID string `json:"request_id,omitempty,omitzero"`
-	Subject   string `json:"subject,omitempty,omitzero"`
+	Outcome   string            `json:"outcome"`
+	RequestID string            `json:"request_id,omitempty,omitzero"`
+	Detail    map[string]string `json:"detail,omitempty,omitzero"`
 }
 
 // AuditPage defines model for AuditPage.
@@ -644,30 +644,29 @@ type Benchmarks map[string]int64
 
 // Binding defines model for Binding.
 type Binding struct {
-	Active         bool      `json:"active"`
-	CreatedAt      time.Time `json:"created_at"`
-	CreatedBy      Actor     `json:"created_by"`
-	DeliveryFailed bool      `json:"delivery_failed,omitempty,omitzero"`
-	EndReason      string    `json:"end_reason,omitempty,omitzero"`
-	EndedAt        time.Time `json:"ended_at,omitempty,omitzero"`
-	EndedBy        Actor     `json:"ended_by,omitempty,omitzero"`
-
 	// ID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ID        BindingID `json:"id"`
-	OrderID   string    `json:"order_id,omitempty,omitzero"`
-	OrderLine string    `json:"order_line,omitempty,omitzero"`
-
-	// Reason Why it was recorded directly.
-	Reason string `json:"reason,omitempty,omitzero"`
-
-	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
+	ID     BindingID `json:"id"`
+	Active bool      `json:"active"`
 
 	// Server A server as it was when it was reserved. What is left out is unknown.
 	Server    ReservedServer `json:"server"`
 	ServiceID string         `json:"service_id"`
-	Since     time.Time      `json:"since"`
-	Unit      int64          `json:"unit,omitempty,omitzero"`
+
+	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
+	OrderID       string        `json:"order_id,omitempty,omitzero"`
+	OrderLine     string        `json:"order_line,omitempty,omitzero"`
+	Unit          int64         `json:"unit,omitempty,omitzero"`
+	Since         time.Time     `json:"since"`
+	CreatedAt     time.Time     `json:"created_at"`
+	CreatedBy     Actor         `json:"created_by"`
+
+	// Reason Why it was recorded directly.
+	Reason         string    `json:"reason,omitempty,omitzero"`
+	EndedAt        time.Time `json:"ended_at,omitempty,omitzero"`
+	EndedBy        Actor     `json:"ended_by,omitempty,omitzero"`
+	EndReason      string    `json:"end_reason,omitempty,omitzero"`
+	DeliveryFailed bool      `json:"delivery_failed,omitempty,omitzero"`
 }
 
 // BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
@@ -694,21 +693,21 @@ type BindingRequest struct {
 
 // CPU defines model for CPU.
 type CPU struct {
-	// Benchmarks The score by the name of the benchmark.
-	//
-	// Examples: {"passmark":20000}
-	Benchmarks Benchmarks `json:"benchmarks,omitempty,omitzero"`
-
-	// Cores Over all sockets.
-	Cores   int64  `json:"cores,omitempty,omitzero"`
+	// Vendor Examples: AMD
+	Vendor  string `json:"vendor,omitempty,omitzero"`
 	Model   string `json:"model,omitempty,omitzero"`
 	Sockets int64  `json:"sockets,omitempty,omitzero"`
+
+	// Cores Over all sockets.
+	Cores int64 `json:"cores,omitempty,omitzero"`
 
 	// Threads Over all sockets.
 	Threads int64 `json:"threads,omitempty,omitzero"`
 
-	// Vendor Examples: AMD
-	Vendor string `json:"vendor,omitempty,omitzero"`
+	// Benchmarks The score by the name of the benchmark.
+	//
+	// Examples: {"passmark":20000}
+	Benchmarks Benchmarks `json:"benchmarks,omitempty,omitzero"`
 }
 
 // CPUPatch defines model for CPUPatch.
@@ -746,13 +745,12 @@ type CancelRequest struct {
 
 // Candidate defines model for Candidate.
 type Candidate struct {
-	Eligible bool     `json:"eligible"`
-	Name     string   `json:"name"`
-	Reasons  []Reason `json:"reasons"`
-
 	// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ServerID ServerID `json:"server_id"`
+	Name     string   `json:"name"`
 	Site     string   `json:"site"`
+	Eligible bool     `json:"eligible"`
+	Reasons  []Reason `json:"reasons"`
 }
 
 // CandidateList defines model for CandidateList.
@@ -770,19 +768,19 @@ type Cause string
 // Choice Why this server, frozen when it was chosen.
 type Choice struct {
 	Code ReasonCode `json:"code"`
+	Text string     `json:"text"`
+
+	// Rank Its place among those that fit, from 1.
+	Rank int `json:"rank"`
+
+	// Servers Looked at.
+	Servers int `json:"servers,omitempty,omitzero"`
 
 	// Eligible Of these, how many fitted.
 	Eligible int `json:"eligible,omitempty,omitzero"`
 
 	// PassedOver Better ranked and not to be had at that moment; for support.
 	PassedOver []WalkedCandidate `json:"passed_over,omitempty,omitzero"`
-
-	// Rank Its place among those that fit, from 1.
-	Rank int `json:"rank"`
-
-	// Servers Looked at.
-	Servers int    `json:"servers,omitempty,omitzero"`
-	Text    string `json:"text"`
 }
 
 // ConvertRequest defines model for ConvertRequest.
@@ -793,24 +791,23 @@ type ConvertRequest struct {
 
 // CreatedKey defines model for CreatedKey.
 type CreatedKey struct {
+	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID        KeyID     `json:"id"`
+	Name      string    `json:"name"`
+	Scopes    []Scope   `json:"scopes"`
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy Actor     `json:"created_by"`
 
 	// ExpiresAt Refused from this instant on; left out: never.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ID KeyID `json:"id"`
+	// LastUsedAt To about a minute.
+	LastUsedAt time.Time `json:"last_used_at,omitempty,omitzero"`
+	RevokedAt  time.Time `json:"revoked_at,omitempty,omitzero"`
+	RevokedBy  Actor     `json:"revoked_by,omitempty,omitzero"`
 
 	// Key `alk_…`, what callers send. Shown this once; nobody can read it again.
 	Key string `json:"key"`
-
-	// LastUsedAt To about a minute.
-	LastUsedAt time.Time `json:"last_used_at,omitempty,omitzero"`
-	Name       string    `json:"name"`
-	RevokedAt  time.Time `json:"revoked_at,omitempty,omitzero"`
-	RevokedBy  Actor     `json:"revoked_by,omitempty,omitzero"`
-	Scopes     []Scope   `json:"scopes"`
 }
 
 // Currency ISO 4217.
@@ -820,40 +817,39 @@ type Currency = string
 
 // Decision defines model for Decision.
 type Decision struct {
-	Attempts int   `json:"attempts"`
-	By       Actor `json:"by"`
-	Cause    Cause `json:"cause,omitempty,omitzero"`
-
-	// Choice Why this server, frozen when it was chosen.
-	Choice    Choice        `json:"choice,omitempty,omitzero"`
-	Counts    []ReasonCount `json:"counts"`
-	CreatedAt time.Time     `json:"created_at"`
-	Eligible  int           `json:"eligible"`
-
 	// ID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ID DecisionID `json:"id"`
-
-	// Nearest Which one requirement to relax.
-	Nearest      Nearest         `json:"nearest,omitempty,omitzero"`
-	NextExpiryAt time.Time       `json:"next_expiry_at,omitempty,omitzero"`
-	OrderID      string          `json:"order_id"`
-	OrderLine    string          `json:"order_line"`
-	Outcome      DecisionOutcome `json:"outcome"`
-	Requirements json.RawMessage `json:"requirements"`
+	ID        DecisionID      `json:"id"`
+	CreatedAt time.Time       `json:"created_at"`
+	OrderID   string          `json:"order_id"`
+	OrderLine string          `json:"order_line"`
+	Unit      int64           `json:"unit"`
+	Outcome   DecisionOutcome `json:"outcome"`
+	Cause     Cause           `json:"cause,omitempty,omitzero"`
 
 	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
+	ReservationID ReservationID   `json:"reservation_id,omitempty,omitzero"`
+	By            Actor           `json:"by"`
+	Text          string          `json:"text"`
+	Requirements  json.RawMessage `json:"requirements"`
 
 	// SeenAt When the inventory was read; left out if it was not.
-	SeenAt  time.Time `json:"seen_at,omitempty,omitzero"`
-	Servers int       `json:"servers"`
-	Skipped int       `json:"skipped"`
-	Stale   int       `json:"stale"`
-	Text    string    `json:"text"`
-	Unit    int64     `json:"unit"`
+	SeenAt   time.Time     `json:"seen_at,omitempty,omitzero"`
+	Servers  int           `json:"servers"`
+	Eligible int           `json:"eligible"`
+	Counts   []ReasonCount `json:"counts"`
 
 	// Walked The candidates that were tried, in that order.
 	Walked []WalkedCandidate `json:"walked"`
+
+	// Nearest Which one requirement to relax.
+	Nearest      Nearest   `json:"nearest,omitempty,omitzero"`
+	NextExpiryAt time.Time `json:"next_expiry_at,omitempty,omitzero"`
+
+	// Choice Why this server, frozen when it was chosen.
+	Choice   Choice `json:"choice,omitempty,omitzero"`
+	Skipped  int    `json:"skipped"`
+	Stale    int    `json:"stale"`
+	Attempts int    `json:"attempts"`
 
 	// Walks More than 1 only with `Prefer: wait`.
 	Walks int `json:"walks"`
@@ -873,12 +869,12 @@ type DecisionOutcome string
 
 // Drive A group of equal drives.
 type Drive struct {
-	Count     int64          `json:"count"`
-	Interface DriveInterface `json:"interface,omitempty,omitzero"`
-	Medium    Medium         `json:"medium,omitempty,omitzero"`
+	Count int64 `json:"count"`
 
 	// NominalGb Of each, in decimal gigabytes as printed on the label.
-	NominalGb int64 `json:"nominal_gb"`
+	NominalGb int64          `json:"nominal_gb"`
+	Medium    Medium         `json:"medium,omitempty,omitzero"`
+	Interface DriveInterface `json:"interface,omitempty,omitzero"`
 }
 
 // DriveInterface defines model for DriveInterface.
@@ -912,28 +908,28 @@ type EndBindingRequest struct {
 
 // Evaluation defines model for Evaluation.
 type Evaluation struct {
-	At     time.Time     `json:"at"`
-	Cause  Cause         `json:"cause,omitempty,omitzero"`
-	Counts []ReasonCount `json:"counts"`
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+
+	// Servers Looked at.
+	Servers int `json:"servers"`
 
 	// Eligible Of these, how many fit.
-	Eligible int `json:"eligible"`
-
-	// Nearest Which one requirement to relax.
-	Nearest Nearest `json:"nearest,omitempty,omitzero"`
+	Eligible int           `json:"eligible"`
+	Counts   []ReasonCount `json:"counts"`
+	Cause    Cause         `json:"cause,omitempty,omitzero"`
 
 	// NextExpiryAt When the first server that would fit may come back.
 	NextExpiryAt time.Time `json:"next_expiry_at,omitempty,omitzero"`
+
+	// Nearest Which one requirement to relax.
+	Nearest Nearest `json:"nearest,omitempty,omitzero"`
 
 	// Ranked Those that fit, in the order in which they would be tried, at most 500; for support.
 	Ranked []RankedServer `json:"ranked,omitempty,omitzero"`
 
 	// Rejected The others, at most 2000; for support.
 	Rejected []Candidate `json:"rejected,omitempty,omitzero"`
-
-	// Servers Looked at.
-	Servers int    `json:"servers"`
-	Text    string `json:"text"`
 }
 
 // EvaluationRequest defines model for EvaluationRequest.
@@ -948,26 +944,26 @@ type EvaluationRequest struct {
 
 // Event defines model for Event.
 type Event struct {
-	At time.Time `json:"at"`
+	ID string `json:"id"`
 
-	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	BindingID BindingID       `json:"binding_id,omitempty,omitzero"`
-	By        Actor           `json:"by"`
-	Data      json.RawMessage `json:"data,omitempty,omitzero"`
-
-	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	DecisionID DecisionID `json:"decision_id,omitempty,omitzero"`
-	ID         string     `json:"id"`
-	OrderID    string     `json:"order_id,omitempty,omitzero"`
+	// Type Examples: reservation.held
+	Type string    `json:"type"`
+	At   time.Time `json:"at"`
+	By   Actor     `json:"by"`
 
 	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
 
+	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	BindingID BindingID `json:"binding_id,omitempty,omitzero"`
+
 	// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ServerID ServerID `json:"server_id,omitempty,omitzero"`
+	OrderID  string   `json:"order_id,omitempty,omitzero"`
 
-	// Type Examples: reservation.held
-	Type string `json:"type"`
+	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	DecisionID DecisionID      `json:"decision_id,omitempty,omitzero"`
+	Data       json.RawMessage `json:"data,omitempty,omitzero"`
 }
 
 // Explanation For people who read it later. No personal data, please.
@@ -975,26 +971,25 @@ type Explanation = string
 
 // Fault defines model for Fault.
 type Fault struct {
-	Code   string `json:"code"`
-	Detail string `json:"detail"`
-
 	// Pointer A JSON pointer into the body, or `query:NAME`, `header:NAME`; empty for the body as a whole.
 	Pointer string `json:"pointer"`
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
 }
 
 // Flag defines model for Flag.
 type Flag struct {
-	ChangedAt time.Time `json:"changed_at,omitempty,omitzero"`
-	ChangedBy Actor     `json:"changed_by,omitempty,omitzero"`
+	Key     string `json:"key"`
+	Purpose string `json:"purpose"`
+
+	// Percent Of how many in a hundred organizations it is on.
+	Percent int `json:"percent"`
 
 	// Enabled Whether it is on for the organization of the caller.
 	Enabled   bool           `json:"enabled"`
-	Key       string         `json:"key"`
+	ChangedAt time.Time      `json:"changed_at,omitempty,omitzero"`
+	ChangedBy Actor          `json:"changed_by,omitempty,omitzero"`
 	Overrides []FlagOverride `json:"overrides"`
-
-	// Percent Of how many in a hundred organizations it is on.
-	Percent int    `json:"percent"`
-	Purpose string `json:"purpose"`
 }
 
 // FlagList defines model for FlagList.
@@ -1005,12 +1000,11 @@ type FlagList struct {
 
 // FlagOverride defines model for FlagOverride.
 type FlagOverride struct {
-	ChangedAt time.Time `json:"changed_at,omitempty,omitzero"`
-	ChangedBy Actor     `json:"changed_by,omitempty,omitzero"`
-	Enabled   bool      `json:"enabled"`
-
 	// OrganizationID Examples: demo
 	OrganizationID OrganizationID `json:"organization_id"`
+	Enabled        bool           `json:"enabled"`
+	ChangedAt      time.Time      `json:"changed_at,omitempty,omitzero"`
+	ChangedBy      Actor          `json:"changed_by,omitempty,omitzero"`
 }
 
 // FlagOverrideValue defines model for FlagOverrideValue.
@@ -1025,8 +1019,8 @@ type FlagValue struct {
 
 // GPU A group of equal graphics processors.
 type GPU struct {
-	Count int64  `json:"count"`
 	Model string `json:"model,omitempty,omitzero"`
+	Count int64  `json:"count"`
 }
 
 // GPURequirements defines model for GPURequirements.
@@ -1040,21 +1034,20 @@ type GPUs = []GPU
 
 // Key defines model for Key.
 type Key struct {
+	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID        KeyID     `json:"id"`
+	Name      string    `json:"name"`
+	Scopes    []Scope   `json:"scopes"`
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy Actor     `json:"created_by"`
 
 	// ExpiresAt Refused from this instant on; left out: never.
 	ExpiresAt time.Time `json:"expires_at,omitempty,omitzero"`
 
-	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ID KeyID `json:"id"`
-
 	// LastUsedAt To about a minute.
 	LastUsedAt time.Time `json:"last_used_at,omitempty,omitzero"`
-	Name       string    `json:"name"`
 	RevokedAt  time.Time `json:"revoked_at,omitempty,omitzero"`
 	RevokedBy  Actor     `json:"revoked_by,omitempty,omitzero"`
-	Scopes     []Scope   `json:"scopes"`
 }
 
 // KeyID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
@@ -1071,8 +1064,8 @@ type Medium string
 
 // Memory defines model for Memory.
 type Memory struct {
-	Ecc *bool `json:"ecc,omitempty"`
 	Mib int64 `json:"mib,omitempty,omitzero"`
+	Ecc *bool `json:"ecc,omitempty"`
 
 	// Type Examples: DDR4
 	Type MemoryType `json:"type,omitempty,omitzero"`
@@ -1135,9 +1128,7 @@ type NewOrganization struct {
 	// HoldSeconds 900 if left out.
 	HoldSeconds *int `json:"hold_seconds,omitempty"`
 
-	// ID Derived from the name if left out.
-	//
-	// Examples: demo
+	// ID Examples: demo
 	ID   OrganizationID `json:"id,omitempty,omitzero"`
 	Name Name           `json:"name"`
 }
@@ -1148,10 +1139,8 @@ type NewServer struct {
 	CPU        CPU              `json:"cpu,omitempty,omitzero"`
 
 	// Drives An empty list: it is known to have none.
-	Drives Drives `json:"drives,omitzero"`
-
-	// ExternalID Its id there; the name if left out.
-	ExternalID Name `json:"external_id,omitempty,omitzero"`
+	Drives     Drives `json:"drives,omitzero"`
+	ExternalID Name   `json:"external_id,omitempty,omitzero"`
 
 	// Gpus An empty list: it is known to have none.
 	Gpus         GPUs   `json:"gpus,omitzero"`
@@ -1172,7 +1161,7 @@ type NewServer struct {
 	Serial Name  `json:"serial,omitempty,omitzero"`
 	Site   Word  `json:"site"`
 
-	// Source The system that knows the machine; `api` if left out.
+	// Source The system that knows the machine.
 	//
 	// Examples: api
 	Source     Source      `json:"source,omitempty,omitzero"`
@@ -1183,11 +1172,11 @@ type NewServer struct {
 
 // Order defines model for Order.
 type Order struct {
-	Bindings     []Binding     `json:"bindings"`
-	Decisions    []Decision    `json:"decisions"`
-	Events       []Event       `json:"events"`
 	OrderID      string        `json:"order_id"`
 	Reservations []Reservation `json:"reservations"`
+	Decisions    []Decision    `json:"decisions"`
+	Bindings     []Binding     `json:"bindings"`
+	Events       []Event       `json:"events"`
 	Truncated    bool          `json:"truncated"`
 }
 
@@ -1196,20 +1185,20 @@ type OrderID = string
 
 // Organization defines model for Organization.
 type Organization struct {
-	// Closing No new reservations; everything that exists goes on.
-	Closing   bool      `json:"closing"`
-	CreatedAt time.Time `json:"created_at"`
-
-	// HoldLimit How many open holds one customer_ref may have.
-	HoldLimit int `json:"hold_limit"`
+	// ID Examples: demo
+	ID   OrganizationID `json:"id"`
+	Name string         `json:"name"`
 
 	// HoldSeconds How long a reservation holds its server.
 	HoldSeconds int `json:"hold_seconds"`
 
-	// ID Examples: demo
-	ID        OrganizationID `json:"id"`
-	Name      string         `json:"name"`
-	UpdatedAt time.Time      `json:"updated_at"`
+	// HoldLimit How many open holds one customer_ref may have.
+	HoldLimit int `json:"hold_limit"`
+
+	// Closing No new reservations; everything that exists goes on.
+	Closing   bool      `json:"closing"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // OrganizationID Examples: demo
@@ -1258,45 +1247,45 @@ type PriceLimit struct {
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Action What the caller's screen should offer.
-	Action   Action `json:"action"`
-	Attempts *int   `json:"attempts,omitempty"`
-
-	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	BindingID BindingID `json:"binding_id,omitempty,omitzero"`
-	Cause     Cause     `json:"cause,omitempty,omitzero"`
-
-	// Code Stable. A later release may add codes.
-	Code   ProblemCode   `json:"code"`
-	Counts []ReasonCount `json:"counts,omitempty,omitzero"`
-
-	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	DecisionID DecisionID `json:"decision_id,omitempty,omitzero"`
+	// Type Where this code is explained.
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
 
 	// Detail One sentence that says what can be done.
 	Detail string `json:"detail"`
 
+	// Code Stable. A later release may add codes.
+	Code ProblemCode `json:"code"`
+
+	// Retryable The same request may succeed later.
+	Retryable bool `json:"retryable"`
+
+	// Action What the caller's screen should offer.
+	Action    Action `json:"action"`
+	RequestID string `json:"request_id"`
+
 	// Errors Every fault of an `invalid_request`.
-	Errors []Fault `json:"errors,omitempty,omitzero"`
+	Errors   []Fault       `json:"errors,omitempty,omitzero"`
+	Cause    Cause         `json:"cause,omitempty,omitzero"`
+	Skipped  *int          `json:"skipped,omitempty"`
+	Stale    *int          `json:"stale,omitempty"`
+	Attempts *int          `json:"attempts,omitempty"`
+	Counts   []ReasonCount `json:"counts,omitempty,omitzero"`
 
 	// Nearest Which one requirement to relax.
 	Nearest      Nearest   `json:"nearest,omitempty,omitzero"`
 	NextExpiryAt time.Time `json:"next_expiry_at,omitempty,omitzero"`
-	RequestID    string    `json:"request_id"`
+
+	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	DecisionID DecisionID `json:"decision_id,omitempty,omitzero"`
 
 	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
 
-	// Retryable The same request may succeed later.
-	Retryable bool   `json:"retryable"`
-	ServiceID string `json:"service_id,omitempty,omitzero"`
-	Skipped   *int   `json:"skipped,omitempty"`
-	Stale     *int   `json:"stale,omitempty"`
-	Status    int    `json:"status"`
-	Title     string `json:"title"`
-
-	// Type Where this code is explained.
-	Type string `json:"type"`
+	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	BindingID BindingID `json:"binding_id,omitempty,omitzero"`
+	ServiceID string    `json:"service_id,omitempty,omitzero"`
 }
 
 // ProblemCode Stable. A later release may add codes.
@@ -1304,15 +1293,15 @@ type ProblemCode string
 
 // ProblemType defines model for ProblemType.
 type ProblemType struct {
-	// Action What the caller's screen should offer.
-	Action Action `json:"action"`
-
 	// Code Stable. A later release may add codes.
 	Code      ProblemCode `json:"code"`
-	Detail    string      `json:"detail"`
-	Retryable bool        `json:"retryable"`
 	Status    int         `json:"status"`
 	Title     string      `json:"title"`
+	Detail    string      `json:"detail"`
+	Retryable bool        `json:"retryable"`
+
+	// Action What the caller's screen should offer.
+	Action Action `json:"action"`
 }
 
 // RAID defines model for RAID.
@@ -1329,9 +1318,9 @@ type RankedServer struct {
 // Reason defines model for Reason.
 type Reason struct {
 	Code        ReasonCode `json:"code"`
-	Remedy      string     `json:"remedy"`
 	Requirement string     `json:"requirement,omitempty,omitzero"`
 	Text        string     `json:"text"`
+	Remedy      string     `json:"remedy"`
 }
 
 // ReasonCode defines model for ReasonCode.
@@ -1341,15 +1330,15 @@ type ReasonCode string
 type ReasonCount struct {
 	Code ReasonCode `json:"code"`
 
-	// Remedy What can be done about it.
-	Remedy string `json:"remedy"`
-
 	// Requirement The JSON path of what was asked.
 	Requirement string `json:"requirement,omitempty,omitzero"`
 
 	// Servers A server with three reasons counts in three of them.
 	Servers int    `json:"servers"`
 	Text    string `json:"text"`
+
+	// Remedy What can be done about it.
+	Remedy string `json:"remedy"`
 }
 
 // Requirements Every field is optional; `null`, an empty list and a zero ask for nothing, and all that is asked must hold. Texts
@@ -1380,61 +1369,61 @@ type RequirementsRaid string
 
 // Reservation defines model for Reservation.
 type Reservation struct {
-	// Attempts Better candidates lost to another order; 0 for a clean success.
-	Attempts int `json:"attempts"`
+	// ID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	ID          ReservationID    `json:"id"`
+	State       ReservationState `json:"state"`
+	OrderID     string           `json:"order_id"`
+	OrderLine   string           `json:"order_line"`
+	Unit        int64            `json:"unit"`
+	CustomerRef string           `json:"customer_ref"`
 
-	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	BindingID   BindingID `json:"binding_id,omitempty,omitzero"`
-	CreatedAt   time.Time `json:"created_at"`
-	CustomerRef string    `json:"customer_ref"`
+	// Server A server as it was when it was reserved. What is left out is unknown.
+	Server    ReservedServer `json:"server"`
+	CreatedAt time.Time      `json:"created_at"`
+	ExpiresAt time.Time      `json:"expires_at"`
 
-	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	DecisionID DecisionID `json:"decision_id"`
-
-	// EndReason The reason_code of a cancellation.
-	EndReason string    `json:"end_reason,omitempty,omitzero"`
-	EndText   string    `json:"end_text,omitempty,omitzero"`
-	EndedAt   time.Time `json:"ended_at,omitempty,omitzero"`
-	EndedBy   Actor     `json:"ended_by,omitempty,omitzero"`
-	ExpiresAt time.Time `json:"expires_at"`
-
-	// Fence Grows with every reservation and take-over of the same server.
-	Fence int64 `json:"fence"`
+	// MaxExpiresAt No renewal goes beyond it.
+	MaxExpiresAt time.Time `json:"max_expires_at"`
 
 	// HoldToken Proof of being the holder; only for the caller that made it, repeats the request, or took it over.
 	HoldToken *string `json:"hold_token"`
 
-	// ID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ID ReservationID `json:"id"`
+	// TakenOver Staff took the hold away from the caller that made it.
+	TakenOver bool `json:"taken_over"`
 
-	// IdempotencyKey For support.
-	IdempotencyKey string `json:"idempotency_key,omitempty,omitzero"`
+	// Fence Grows with every reservation and take-over of the same server.
+	Fence int64 `json:"fence"`
 
-	// MaxExpiresAt No renewal goes beyond it.
-	MaxExpiresAt time.Time `json:"max_expires_at"`
-	OrderID      string    `json:"order_id"`
-	OrderLine    string    `json:"order_line"`
+	// DecisionID Examples: dec_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	DecisionID DecisionID `json:"decision_id"`
 
 	// Reason Why this server, frozen when it was chosen.
 	Reason Choice `json:"reason"`
-
-	// Requirements As asked; for support.
-	Requirements json.RawMessage `json:"requirements,omitempty,omitzero"`
-
-	// Server A server as it was when it was reserved. What is left out is unknown.
-	Server    ReservedServer `json:"server"`
-	ServiceID string         `json:"service_id,omitempty,omitzero"`
 
 	// Skipped Better candidates that another order had at that moment.
 	Skipped int `json:"skipped"`
 
 	// Stale Better candidates that no longer fitted when they were locked.
-	Stale int              `json:"stale"`
-	State ReservationState `json:"state"`
+	Stale int `json:"stale"`
 
-	// TakenOver Staff took the hold away from the caller that made it.
-	TakenOver bool  `json:"taken_over"`
-	Unit      int64 `json:"unit"`
+	// Attempts Better candidates lost to another order; 0 for a clean success.
+	Attempts int `json:"attempts"`
+
+	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+	BindingID BindingID `json:"binding_id,omitempty,omitzero"`
+	ServiceID string    `json:"service_id,omitempty,omitzero"`
+	EndedAt   time.Time `json:"ended_at,omitempty,omitzero"`
+	EndedBy   Actor     `json:"ended_by,omitempty,omitzero"`
+
+	// EndReason The reason_code of a cancellation.
+	EndReason string `json:"end_reason,omitempty,omitzero"`
+	EndText   string `json:"end_text,omitempty,omitzero"`
+
+	// Requirements As asked; for support.
+	Requirements json.RawMessage `json:"requirements,omitempty,omitzero"`
+
+	// IdempotencyKey For support.
+	IdempotencyKey string `json:"idempotency_key,omitempty,omitzero"`
 }
 
 // ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
@@ -1468,24 +1457,23 @@ type ReservationState string
 
 // ReservedServer A server as it was when it was reserved. What is left out is unknown.
 type ReservedServer struct {
-	CPU    CPU     `json:"cpu,omitempty,omitzero"`
-	Drives []Drive `json:"drives,omitzero"`
-	Gpus   []GPU   `json:"gpus,omitzero"`
-
 	// ID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ID           ServerID `json:"id"`
-	Manufacturer string   `json:"manufacturer,omitempty,omitzero"`
-	Memory       Memory   `json:"memory,omitempty,omitzero"`
-	Model        string   `json:"model,omitempty,omitzero"`
 	Name         string   `json:"name"`
+	Site         string   `json:"site"`
+	Rack         string   `json:"rack,omitempty,omitzero"`
 	Position     string   `json:"position,omitempty,omitzero"`
+	Manufacturer string   `json:"manufacturer,omitempty,omitzero"`
+	Model        string   `json:"model,omitempty,omitzero"`
+	CPU          CPU      `json:"cpu,omitempty,omitzero"`
+	Memory       Memory   `json:"memory,omitempty,omitzero"`
+	Drives       []Drive  `json:"drives,omitzero"`
+	Raid         RAID     `json:"raid,omitempty,omitzero"`
+	Gpus         []GPU    `json:"gpus,omitzero"`
+	UplinkMbps   int64    `json:"uplink_mbps,omitempty,omitzero"`
 
 	// Price Each month.
-	Price      Price  `json:"price,omitempty,omitzero"`
-	Rack       string `json:"rack,omitempty,omitzero"`
-	Raid       RAID   `json:"raid,omitempty,omitzero"`
-	Site       string `json:"site"`
-	UplinkMbps int64  `json:"uplink_mbps,omitempty,omitzero"`
+	Price Price `json:"price,omitempty,omitzero"`
 }
 
 // Scope defines model for Scope.
@@ -1493,37 +1481,36 @@ type Scope string
 
 // Server A server as it is recorded. What is left out is unknown.
 type Server struct {
-	Attributes map[string]string `json:"attributes"`
-	CPU        CPU               `json:"cpu,omitempty,omitzero"`
-	CreatedAt  time.Time         `json:"created_at"`
-	Drives     []Drive           `json:"drives,omitzero"`
-
-	// ExternalID Its id there.
-	ExternalID string `json:"external_id"`
-	Gpus       []GPU  `json:"gpus,omitzero"`
-
 	// ID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ID           ServerID `json:"id"`
-	Manufacturer string   `json:"manufacturer,omitempty,omitzero"`
-	Memory       Memory   `json:"memory,omitempty,omitzero"`
-	Model        string   `json:"model,omitempty,omitzero"`
-	Name         string   `json:"name"`
-	Position     string   `json:"position,omitempty,omitzero"`
-
-	// Price Each month.
-	Price  Price  `json:"price,omitempty,omitzero"`
-	Rack   string `json:"rack,omitempty,omitzero"`
-	Raid   RAID   `json:"raid,omitempty,omitzero"`
-	Serial string `json:"serial,omitempty,omitzero"`
-	Site   string `json:"site"`
+	ID ServerID `json:"id"`
 
 	// Source The system that knows the machine.
-	Source      string      `json:"source"`
-	State       ServerState `json:"state"`
-	StateReason string      `json:"state_reason,omitempty,omitzero"`
-	Tags        []string    `json:"tags"`
-	UpdatedAt   time.Time   `json:"updated_at"`
-	UplinkMbps  int64       `json:"uplink_mbps,omitempty,omitzero"`
+	Source string `json:"source"`
+
+	// ExternalID Its id there.
+	ExternalID   string      `json:"external_id"`
+	Name         string      `json:"name"`
+	Serial       string      `json:"serial,omitempty,omitzero"`
+	State        ServerState `json:"state"`
+	StateReason  string      `json:"state_reason,omitempty,omitzero"`
+	Site         string      `json:"site"`
+	Rack         string      `json:"rack,omitempty,omitzero"`
+	Position     string      `json:"position,omitempty,omitzero"`
+	Manufacturer string      `json:"manufacturer,omitempty,omitzero"`
+	Model        string      `json:"model,omitempty,omitzero"`
+	CPU          CPU         `json:"cpu,omitempty,omitzero"`
+	Memory       Memory      `json:"memory,omitempty,omitzero"`
+	Drives       []Drive     `json:"drives,omitzero"`
+	Raid         RAID        `json:"raid,omitempty,omitzero"`
+	Gpus         []GPU       `json:"gpus,omitzero"`
+	UplinkMbps   int64       `json:"uplink_mbps,omitempty,omitzero"`
+
+	// Price Each month.
+	Price      Price             `json:"price,omitempty,omitzero"`
+	Tags       []string          `json:"tags"`
+	Attributes map[string]string `json:"attributes"`
+	CreatedAt  time.Time         `json:"created_at"`
+	UpdatedAt  time.Time         `json:"updated_at"`
 }
 
 // ServerAttributes defines model for ServerAttributes.
@@ -1604,12 +1591,11 @@ type Version struct {
 
 // WalkedCandidate defines model for WalkedCandidate.
 type WalkedCandidate struct {
-	Name    string     `json:"name"`
-	Outcome ReasonCode `json:"outcome"`
-	Rank    int        `json:"rank"`
-
 	// ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
-	ServerID ServerID `json:"server_id"`
+	ServerID ServerID   `json:"server_id"`
+	Name     string     `json:"name"`
+	Rank     int        `json:"rank"`
+	Outcome  ReasonCode `json:"outcome"`
 }
 
 // Word defines model for Word.
@@ -2864,42 +2850,42 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 		Handler: si,
 	}
 
-	router.GET(options.BaseURL+"/v1/reservations", wrapper.ListReservations, options.OperationMiddlewares["listReservations"]...)
-	router.POST(options.BaseURL+"/v1/reservations", wrapper.CreateReservation, options.OperationMiddlewares["createReservation"]...)
-	router.GET(options.BaseURL+"/v1/reservations/:reservation_id", wrapper.GetReservation, options.OperationMiddlewares["getReservation"]...)
-	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/renew", wrapper.RenewReservation, options.OperationMiddlewares["renewReservation"]...)
-	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/cancel", wrapper.CancelReservation, options.OperationMiddlewares["cancelReservation"]...)
-	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/convert", wrapper.ConvertReservation, options.OperationMiddlewares["convertReservation"]...)
-	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/take-over", wrapper.TakeOverReservation, options.OperationMiddlewares["takeOverReservation"]...)
-	router.POST(options.BaseURL+"/v1/evaluations", wrapper.Evaluate, options.OperationMiddlewares["evaluate"]...)
-	router.GET(options.BaseURL+"/v1/decisions", wrapper.ListDecisions, options.OperationMiddlewares["listDecisions"]...)
-	router.GET(options.BaseURL+"/v1/decisions/:decision_id", wrapper.GetDecision, options.OperationMiddlewares["getDecision"]...)
-	router.GET(options.BaseURL+"/v1/decisions/:decision_id/candidates", wrapper.ListCandidates, options.OperationMiddlewares["listCandidates"]...)
-	router.GET(options.BaseURL+"/v1/orders/:order_id", wrapper.GetOrder, options.OperationMiddlewares["getOrder"]...)
+	router.GET(options.BaseURL+"/v1/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
 	router.GET(options.BaseURL+"/v1/bindings", wrapper.ListBindings, options.OperationMiddlewares["listBindings"]...)
 	router.POST(options.BaseURL+"/v1/bindings", wrapper.CreateBinding, options.OperationMiddlewares["createBinding"]...)
 	router.GET(options.BaseURL+"/v1/bindings/:binding_id", wrapper.GetBinding, options.OperationMiddlewares["getBinding"]...)
 	router.POST(options.BaseURL+"/v1/bindings/:binding_id/end", wrapper.EndBinding, options.OperationMiddlewares["endBinding"]...)
-	router.GET(options.BaseURL+"/v1/servers", wrapper.ListServers, options.OperationMiddlewares["listServers"]...)
-	router.POST(options.BaseURL+"/v1/servers", wrapper.CreateServer, options.OperationMiddlewares["createServer"]...)
-	router.GET(options.BaseURL+"/v1/servers/:server_id", wrapper.GetServer, options.OperationMiddlewares["getServer"]...)
-	router.PATCH(options.BaseURL+"/v1/servers/:server_id", wrapper.UpdateServer, options.OperationMiddlewares["updateServer"]...)
-	router.POST(options.BaseURL+"/v1/servers/:server_id/state", wrapper.SetServerState, options.OperationMiddlewares["setServerState"]...)
-	router.GET(options.BaseURL+"/v1/organizations", wrapper.ListOrganizations, options.OperationMiddlewares["listOrganizations"]...)
-	router.POST(options.BaseURL+"/v1/organizations", wrapper.CreateOrganization, options.OperationMiddlewares["createOrganization"]...)
-	router.GET(options.BaseURL+"/v1/organizations/:organization_id", wrapper.GetOrganization, options.OperationMiddlewares["getOrganization"]...)
-	router.PATCH(options.BaseURL+"/v1/organizations/:organization_id", wrapper.UpdateOrganization, options.OperationMiddlewares["updateOrganization"]...)
-	router.GET(options.BaseURL+"/v1/keys", wrapper.ListKeys, options.OperationMiddlewares["listKeys"]...)
-	router.POST(options.BaseURL+"/v1/keys", wrapper.CreateKey, options.OperationMiddlewares["createKey"]...)
-	router.DELETE(options.BaseURL+"/v1/keys/:key_id", wrapper.RevokeKey, options.OperationMiddlewares["revokeKey"]...)
-	router.GET(options.BaseURL+"/v1/keys/:key_id", wrapper.GetKey, options.OperationMiddlewares["getKey"]...)
+	router.GET(options.BaseURL+"/v1/decisions", wrapper.ListDecisions, options.OperationMiddlewares["listDecisions"]...)
+	router.GET(options.BaseURL+"/v1/decisions/:decision_id", wrapper.GetDecision, options.OperationMiddlewares["getDecision"]...)
+	router.GET(options.BaseURL+"/v1/decisions/:decision_id/candidates", wrapper.ListCandidates, options.OperationMiddlewares["listCandidates"]...)
+	router.POST(options.BaseURL+"/v1/evaluations", wrapper.Evaluate, options.OperationMiddlewares["evaluate"]...)
 	router.GET(options.BaseURL+"/v1/flags", wrapper.ListFlags, options.OperationMiddlewares["listFlags"]...)
 	router.GET(options.BaseURL+"/v1/flags/:flag_key", wrapper.GetFlag, options.OperationMiddlewares["getFlag"]...)
 	router.PUT(options.BaseURL+"/v1/flags/:flag_key", wrapper.SetFlag, options.OperationMiddlewares["setFlag"]...)
 	router.DELETE(options.BaseURL+"/v1/flags/:flag_key/overrides/:organization_id", wrapper.DeleteFlagOverride, options.OperationMiddlewares["deleteFlagOverride"]...)
 	router.GET(options.BaseURL+"/v1/flags/:flag_key/overrides/:organization_id", wrapper.GetFlagOverride, options.OperationMiddlewares["getFlagOverride"]...)
 	router.PUT(options.BaseURL+"/v1/flags/:flag_key/overrides/:organization_id", wrapper.SetFlagOverride, options.OperationMiddlewares["setFlagOverride"]...)
-	router.GET(options.BaseURL+"/v1/audit", wrapper.ListAudit, options.OperationMiddlewares["listAudit"]...)
+	router.GET(options.BaseURL+"/v1/keys", wrapper.ListKeys, options.OperationMiddlewares["listKeys"]...)
+	router.POST(options.BaseURL+"/v1/keys", wrapper.CreateKey, options.OperationMiddlewares["createKey"]...)
+	router.DELETE(options.BaseURL+"/v1/keys/:key_id", wrapper.RevokeKey, options.OperationMiddlewares["revokeKey"]...)
+	router.GET(options.BaseURL+"/v1/keys/:key_id", wrapper.GetKey, options.OperationMiddlewares["getKey"]...)
+	router.GET(options.BaseURL+"/v1/orders/:order_id", wrapper.GetOrder, options.OperationMiddlewares["getOrder"]...)
+	router.GET(options.BaseURL+"/v1/organizations", wrapper.ListOrganizations, options.OperationMiddlewares["listOrganizations"]...)
+	router.POST(options.BaseURL+"/v1/organizations", wrapper.CreateOrganization, options.OperationMiddlewares["createOrganization"]...)
+	router.GET(options.BaseURL+"/v1/organizations/:organization_id", wrapper.GetOrganization, options.OperationMiddlewares["getOrganization"]...)
+	router.PATCH(options.BaseURL+"/v1/organizations/:organization_id", wrapper.UpdateOrganization, options.OperationMiddlewares["updateOrganization"]...)
+	router.GET(options.BaseURL+"/v1/reservations", wrapper.ListReservations, options.OperationMiddlewares["listReservations"]...)
+	router.POST(options.BaseURL+"/v1/reservations", wrapper.CreateReservation, options.OperationMiddlewares["createReservation"]...)
+	router.GET(options.BaseURL+"/v1/reservations/:reservation_id", wrapper.GetReservation, options.OperationMiddlewares["getReservation"]...)
+	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/cancel", wrapper.CancelReservation, options.OperationMiddlewares["cancelReservation"]...)
+	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/convert", wrapper.ConvertReservation, options.OperationMiddlewares["convertReservation"]...)
+	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/renew", wrapper.RenewReservation, options.OperationMiddlewares["renewReservation"]...)
+	router.POST(options.BaseURL+"/v1/reservations/:reservation_id/take-over", wrapper.TakeOverReservation, options.OperationMiddlewares["takeOverReservation"]...)
+	router.GET(options.BaseURL+"/v1/servers", wrapper.ListServers, options.OperationMiddlewares["listServers"]...)
+	router.POST(options.BaseURL+"/v1/servers", wrapper.CreateServer, options.OperationMiddlewares["createServer"]...)
+	router.GET(options.BaseURL+"/v1/servers/:server_id", wrapper.GetServer, options.OperationMiddlewares["getServer"]...)
+	router.PATCH(options.BaseURL+"/v1/servers/:server_id", wrapper.UpdateServer, options.OperationMiddlewares["updateServer"]...)
+	router.POST(options.BaseURL+"/v1/servers/:server_id/state", wrapper.SetServerState, options.OperationMiddlewares["setServerState"]...)
 
 }
 
