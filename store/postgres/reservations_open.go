@@ -60,6 +60,7 @@ func (r *reserving) Open(ctx context.Context, q allocation.Question) (*allocatio
 	var known bool
 	steps := []step{
 		readReservation(&o.ByKey, keySQL, q.Organization, q.Key),
+		{at: gate.ReserveAfterKey},
 		{
 			sql: siblingsSQL, args: []any{q.Organization, q.Key, q.Order.OrderID, q.Order.Line, q.Order.Unit},
 			read: oneRow(new(bool), func(row pgx.Rows) error { return row.Scan(&o.KeyLocked, &o.LineLocked) }),

@@ -11,6 +11,7 @@ type Place string
 
 // The places, in the order in which a request passes them.
 const (
+	ReserveAfterKey      Place = "reserve.afterKey"      // key asked; try-locks not tried
 	ReserveAfterOpen     Place = "reserve.afterOpen"     // key, locks and order line asked; nothing refused yet
 	ReserveAfterList     Place = "reserve.afterList"     // the inventory read; nothing locked
 	ReserveAfterLock     Place = "reserve.afterLock"     // one server locked; not judged again
@@ -26,7 +27,7 @@ const (
 // Places lists every place, so that a test can tell one that no run reached.
 func Places() []Place {
 	return []Place{
-		ReserveAfterOpen, ReserveAfterList, ReserveAfterLock, ReserveAfterInsert, ReserveBeforeRefusal,
+		ReserveAfterKey, ReserveAfterOpen, ReserveAfterList, ReserveAfterLock, ReserveAfterInsert, ReserveBeforeRefusal,
 		ChangeAfterServer, ChangeAfterLock, ConvertAfterBinding, ConvertBeforeCommit, SweepAfterPick,
 	}
 }
