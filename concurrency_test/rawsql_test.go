@@ -186,19 +186,21 @@ func value[T any](s *session, sql string, args ...any) T {
 // start sends SQL that will have to wait, and returns when it does; finish returns what became of it.
 func (s *session) start(sql string, args ...any) (finish func() error) {
 	s.w.t.Helper()
+	finish, waits := s.send(sql, args...)
+	require.True(s.w.t, waits, "it did not wait")
+	return finish
+}
+
+// send sends SQL and returns when it is answered or waits for somebody's lock.
+func (s *session) send(sql string, args ...any) (finish func() error, waits bool) {
+	s.w.t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- s.try(sql, args...) }()
-	require.Eventually(s.w.t, func() bool { return len(blockers(s.w, s.pid())) > 0 }, patience, time.Millisecond, "it did not wait")
-	return func() error {
-		s.w.t.Helper()
-		select {
-		case err := <-done:
-			return err
-		case <-time.After(patience):
-			require.FailNow(s.w.t, "it still waits")
-			return nil
-		}
-	}
+	require.Eventually(s.w.t, func() bool {
+		waits = len(blockers(s.w, s.pid())) > 0
+		return waits || len(done) > 0
+	}, patience, time.Millisecond, "it neither waits nor is answered")
+	return func() error { return receive(s.w, done) }, waits
 }
 
 // blockers are the processes for whose locks a process waits.
