@@ -3,7 +3,8 @@
 # Silent when nothing is missing. What it cannot install it names in one sentence, and exits 1.
 #
 #   tools/setup.sh        what `make run` needs: Go, and PostgreSQL's server programs
-#   tools/setup.sh test   what `make test` needs: those, and a C compiler for the race detector
+#   tools/setup.sh test   what `make test` needs: those, a C compiler for the race detector, and Redis, which the tests
+#                         of locks start themselves (without it, or a REDIS_URL, they are skipped and say so)
 #
 # SETUP_ROOT stands before the folders looked into outside PATH, so that a test can show an empty machine.
 set -eu
@@ -205,6 +206,24 @@ ensure_c() {
   c_ok || die "The race detector needs a C compiler: install gcc (on macOS: xcode-select --install) and run this again."
 }
 
+# --- Redis ---------------------------------------------------------------------------------------------------------
+
+# Debian's redis-tools has the server program too, under the name redis-check-rdb: the tests find it there.
+redis_ok() { have redis-server || have valkey-server || have redis-check-rdb; }
+
+# The tests start a server themselves. Debian's package redis-server would make a service of it that runs at once and
+# at every boot; redis-tools brings the same program and no service. The other packages leave their service off.
+ensure_redis() {
+  redis_ok && return
+  case $pm in
+    apt-get) apt_update; install redis-tools || true ;;
+    dnf) install redis || install valkey || true ;;
+    apk | brew) install redis || true ;;
+  esac
+  hash -r
+  [ "$pm" = none ] || redis_ok || say "There is no redis-server, so the tests of locks on Redis will be skipped: install it, or set REDIS_URL."
+}
+
 # --- Steps ---------------------------------------------------------------------------------------------------------
 
 pm=$(manager)
@@ -219,6 +238,7 @@ case ${1:-run} in
   test)
     ensure_c
     [ "${TEST_DATABASE_URL:-}" ] || ensure_postgres TEST_DATABASE_URL
+    [ "${REDIS_URL:-}" ] || ensure_redis
     ;;
   *) die "usage: tools/setup.sh [run|test]" ;;
 esac
