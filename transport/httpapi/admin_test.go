@@ -121,4 +121,20 @@ func TestAudit(t *testing.T) {
 	w.get("acme:admin", "/v1/audit?after=nonsense").is(400, "invalid_request")
 	require.NotContains(t, string(w.get("rival:admin", "/v1/audit").is(200, "").body), "acme")
 	require.Contains(t, string(w.get("rival:platform", "/v1/audit?page_size=500").is(200, "").body), "acme")
+
+	// A key that was not accepted: in its organization's trail if the secret was right, else in the platform's own.
+	bearer := func(text string) call {
+		return call{method: "GET", path: "/v1/keys", header: headersOf("Authorization", "Bearer "+text, "X-Request-ID", "stranger")}
+	}
+	w.do(call{who: "acme:admin", method: "DELETE", path: "/v1/keys/" + key.text("id")}).is(200, "")
+	w.do(bearer(key.text("key"))).is(401, "unauthenticated")
+	w.do(bearer("alk_nonsense")).is(401, "unauthenticated")
+	reasons := map[any]any{}
+	for _, row := range w.get("acme:platform", "/v1/audit?page_size=500").at("items").([]any) {
+		entry := row.(map[string]any)
+		if entry["request_id"] == "stranger" {
+			reasons[entry["detail"].(map[string]any)["reason"]] = entry["organization_id"]
+		}
+	}
+	require.Equal(t, map[any]any{"revoked": "acme", "malformed": nil}, reasons)
 }

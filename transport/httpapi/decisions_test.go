@@ -41,6 +41,8 @@ func TestDecisionsAndOrders(t *testing.T) {
 	})
 	require.Equal(t, "key-1", o.text("reservations.0.idempotency_key"))
 	w.get("acme:support", "/v1/orders/nobody").is(404, "not_found")
+	w.get("acme:support", "/v1/decisions/dec_018bcfe568007000800000000000000f").is(410, "decision_gone") // of November 2023
+	w.get("acme:support", "/v1/decisions/dec_018bcfe568007000800000000000000f/candidates").is(410, "decision_gone")
 }
 
 func reasonOf(candidate map[string]any) string {
