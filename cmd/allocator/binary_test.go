@@ -20,6 +20,9 @@ import (
 // hang bounds waits that would otherwise never end when something is broken. No test asserts a time.
 const hang = 2 * time.Minute
 
+// poll is how often something is looked at that gives no signal.
+const poll = 10 * time.Millisecond
+
 // buildDir holds the binary that the tests of this package run as a user would.
 var buildDir string
 

@@ -55,7 +55,7 @@ func TestDemoCleansUpWhenItIsInterrupted(t *testing.T) {
 	requireEmptyDir(t, temp)
 
 	early := start(t, []string{"TMPDIR=" + temp}, "demo")
-	require.Eventually(t, func() bool { left, err := os.ReadDir(temp); return err == nil && len(left) > 0 }, hang, 1_000_000)
+	require.Eventually(t, func() bool { left, err := os.ReadDir(temp); return err == nil && len(left) > 0 }, hang, poll)
 	early.signal(syscall.SIGINT)
 	require.Equal(t, exitInterrupted, early.wait().code)
 	requireEmptyDir(t, temp)

@@ -98,7 +98,7 @@ func TestServeDrains(t *testing.T) {
 		require.NoError(t, err, "it serves on while a load balancer looks away")
 		require.NoError(t, answer.Body.Close())
 		return answer.StatusCode == http.StatusServiceUnavailable
-	}, hang, 10_000_000)
+	}, hang, poll)
 	s.signal(syscall.SIGTERM)
 	require.NotEqual(t, exitDone, s.wait().code, "the second signal ends it at once")
 }
@@ -128,7 +128,7 @@ func TestAnOrganizationFromNothingToASale(t *testing.T) {
 	second := asked[client.Reservation](t, shop, "reserve", "--order", "A-2")
 	asked[client.Flag](t, s.admin(), "flags", "set", "reservations", "100")
 	asked[client.FlagOverride](t, s.admin(), "flags", "set", "reservations", "off", "--org", "acme")
-	require.Eventually(t, func() bool { return invoke(t, shop, "reserve", "--order", "A-3").code == exitNoServer }, hang, 10_000_000)
+	require.Eventually(t, func() bool { return invoke(t, shop, "reserve", "--order", "A-3").code == exitNoServer }, hang, poll)
 
 	// 3. What exists goes on: renew, cancel, convert, read.
 	require.Equal(t, exitNotAllowed, invoke(t, shop, "renew", first.ID).code, "a checkout proves that it is the holder")
@@ -149,7 +149,7 @@ func TestAnOrganizationFromNothingToASale(t *testing.T) {
 	keys := asked[struct{ Items []client.Key }](t, back, "keys", "list")
 	require.Len(t, keys.Items, 2)
 	asked[client.Key](t, back, "keys", "revoke", keys.Items[0].ID)
-	require.Eventually(t, func() bool { return invoke(t, shop, "reserve", "--order", "A-4").code == exitNotAllowed }, hang, 10_000_000)
+	require.Eventually(t, func() bool { return invoke(t, shop, "reserve", "--order", "A-4").code == exitNotAllowed }, hang, poll)
 	require.Equal(t, exitNotAllowed, invoke(t, back, "orgs", "list").code, "another organization's business")
 	require.Equal(t, exitNotAllowed, invoke(t, back, "keys", "create", "more", "--scope", "platform").code)
 	listed := asked[struct{ Items []client.Organization }](t, s.admin(), "orgs", "list")
@@ -162,7 +162,39 @@ func TestAnOrganizationFromNothingToASale(t *testing.T) {
 	require.Equal(t, exitNotFound, invoke(t, s.admin(), "flags", "unset", "reservations", "--org", "acme").code)
 	require.Equal(t, exitNotFound, invoke(t, s.admin(), "flags", "set", "holidays", "on").code)
 	require.Equal(t, exitUsage, invoke(t, s.admin(), "flags", "set", "reservations", "101").code)
+
+	// 5. The end writes what was gathered meanwhile.
 	s.end(syscall.SIGTERM)
+	var unused int
+	require.NoError(t, poolOf(t, s.database).QueryRow(t.Context(), `SELECT count(*) FROM api_keys WHERE last_used_at IS NULL`).Scan(&unused))
+	require.Zero(t, unused)
+}
+
+// What fell due while no service ran is swept by the next one.
+func TestServeSweeps(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.URL(t)
+	admin := []string{"ALLOCATOR_DATABASE_URL=" + database}
+	asked[client.Organization](t, admin, "orgs", "create", "acme")
+	asked[client.FlagOverride](t, admin, "flags", "set", "reservations", "on", "--org", "acme")
+	s := serve(t, database) // knows the switch from the start
+	caller := s.caller("acme", "checkout,operator")
+	addServer(t, caller, "one")
+	held := asked[client.Reservation](t, caller, "reserve", "--order", "A-1")
+	s.end(syscall.SIGTERM)
+	pool := poolOf(t, database)
+	_, err := pool.Exec(t.Context(), `UPDATE reservations SET expires_at = clock_timestamp() - interval '1 second'`)
+	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `DELETE FROM river_job`) // those of the first service, which count for their minute
+	require.NoError(t, err)
+
+	next := serve(t, database)
+	require.Eventually(t, func() bool {
+		var state, by string
+		err := pool.QueryRow(t.Context(), `SELECT state, coalesce(ended_by_kind, '') FROM reservations`).Scan(&state, &by)
+		return err == nil && state == "expired" && by == "sweep"
+	}, hang, poll, "nobody but the sweep came by: %s", held.ID)
+	next.end(syscall.SIGTERM)
 }
 
 // addServer adds a ready one over HTTP, as an operator would.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"allocator/client"
+	"allocator/store/postgres/postgrestest"
 )
 
 // raised is an `up` that serves.
@@ -130,6 +131,40 @@ func TestUpAfterAKill(t *testing.T) {
 	require.Equal(t, reservation.ID, again.ID)
 	require.Equal(t, reservation.Server.ID, again.Server.ID)
 	next.stop(syscall.SIGTERM)
+}
+
+func TestUpOnAGivenDatabase(t *testing.T) {
+	t.Parallel()
+	dir, database := dataDir(t), postgrestest.EmptyURL(t)
+	up := raiseUp(t, dir, "--database-url", database)
+	require.Equal(t, database, up.DatabaseURL)
+	held := asked[client.Reservation](t, up.env, "reserve", "--order", "A-1")
+	up.stop(syscall.SIGTERM)
+
+	next := raiseUp(t, dir, "--database-url", database)
+	require.Equal(t, up.APIKey, next.APIKey)
+	asked[client.Reservation](t, next.env, "renew", held.ID, "--hold-token", *held.HoldToken)
+	next.stop(syscall.SIGTERM)
+
+	other := raiseUp(t, dir, "--database-url", postgrestest.EmptyURL(t))
+	require.NotEqual(t, up.APIKey, other.APIKey, "another database does not know the key that was kept")
+	asked[client.Reservation](t, other.env, "reserve", "--order", "A-1")
+	other.stop(syscall.SIGTERM)
+	require.NoFileExists(t, filepath.Join(dir, "lock"), "no PostgreSQL of its own")
+}
+
+func TestUpIsStoppedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	for _, sign := range []string{"lock", "password", "postgres.log"} { // how far it has come
+		early := start(t, nil, "up", "--listen", "127.0.0.1:0", "--data-dir", dir)
+		require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, sign)); return err == nil }, hang, poll)
+		early.signal(syscall.SIGTERM)
+		got := early.wait()
+		require.Equal(t, exitDone, got.code, got.stderr)
+		require.Empty(t, got.stderr)
+	}
+	raiseUp(t, dir).stop(syscall.SIGTERM)
 }
 
 func TestUpShowsCommandsThatWork(t *testing.T) {
