@@ -99,6 +99,7 @@ var triggerRules = []rule{
 		bindingRow("{holding}", "{held}", "'held'", "'x'").with("order_line", "'2'").into("bindings"),
 		bindingRow("{holding}", "{held}", "'held'", "'x'").with("unit", "2").into("bindings"),
 		bindingRow("{expired}", "{lapsed}", "'lapsed'", "'x'").into("bindings"),
+		bindingRow("{expired}", "{held}", "'held'", "'x'").into("bindings"),
 		bindingRow("gen_random_uuid()", "{free}", "'x'", "'x'").into("bindings"),
 		end("cancelled", "{holding}") + then + bindingRow("{holding}", "{held}", "'held'", "'x'").into("bindings"),
 		"CREATE TEMP TABLE occupancy ON COMMIT DROP AS SELECT 'acme' AS organization_id, {free}::uuid AS server_id, 'held' AS order_id, '1' AS order_line, 1::bigint AS unit, {holding}::uuid AS reservation_id, NULL::uuid AS binding_id" +
@@ -128,7 +129,7 @@ var triggerRules = []rule{
 }
 
 // quiet triggers never refuse; what they do is what the other tests of occupancy look at.
-var quiet = []string{"bindings_vacate"}
+var quiet = []string{"bindings_vacate", "bindings_note_change", "reservations_note_change", "servers_note_change"}
 
 var checkRules = []rule{
 	{"servers_state_known", check, false, changes("servers", "{free}", "state = 'held'", "state = 'bound'", "state = 'Ready'", "state = ''")},
@@ -288,6 +289,20 @@ func TestNoForeignKeyOnTheSalePath(t *testing.T) {
 	require.Empty(t, column[string](s, `SELECT conname::text FROM pg_constraint WHERE contype = 'f'
 		AND (conrelid IN ('servers'::regclass, 'reservations'::regclass, 'bindings'::regclass, 'occupancy'::regclass)
 			OR confrelid IN ('servers'::regclass, 'reservations'::regclass, 'bindings'::regclass, 'occupancy'::regclass))`))
+}
+
+// Ending a hold or a binding gives the server back also in a session that has tables of the same names.
+//
+// Requirements: R07
+func TestOwnTablesDoNotKeepAServer(t *testing.T) {
+	t.Parallel()
+	w := stocked(t)
+	s := w.session().do(`CREATE TEMP TABLE occupancy (LIKE public.occupancy)`)
+	s.do(`INSERT INTO pg_temp.occupancy TABLE public.occupancy`)
+	s.do(fill(end("cancelled", "{holding}"))).do(fill(endBinding("{binding}"))).do(fill(endBinding("{gift}")))
+	w.soundRows()
+	require.Zero(t, one[int](w, `SELECT count(*) FROM occupancy`))
+	require.Equal(t, 3, value[int](s, `SELECT count(*) FROM pg_temp.occupancy`), "nobody looked at the session's own")
 }
 
 // What is allowed to a person with psql works: hold, renew, hand over, cancel, convert in either order of statements,
