@@ -22,12 +22,26 @@ var (
 	ErrReadOnly     = errors.New("the database is read-only (a standby, or default_transaction_read_only is on): point the service at the primary")
 	ErrAsyncCommit  = errors.New("synchronous_commit is off: an acknowledged reservation could be lost in a crash. Set it to on for this role and database")
 	ErrSchemaBehind = errors.New("the database schema is older than this program: run `allocator migrate` first")
+	ErrNoTimeout    = errors.New("idle_in_transaction_session_timeout is off, so that a process paused inside a transaction would keep a server's row locked for ever. A pooler drops what the service asks for: set it in the database, with ALTER ROLE ... SET idle_in_transaction_session_timeout = '15s', and statement_timeout and lock_timeout beside it")
 	ErrSchemaAhead  = errors.New("the database schema is newer than this program can serve: run a newer version of allocator")
 )
 
 // CheckServer refuses a database on which the promises cannot be kept. The error says what to do; it matches one of
 // the errors above.
 func CheckServer(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := check(ctx, pool); err != nil {
+		return err
+	}
+	var bounded bool
+	err := pool.QueryRow(ctx, `SELECT current_setting('idle_in_transaction_session_timeout') <> '0'`).Scan(&bounded)
+	if err == nil && !bounded {
+		return ErrNoTimeout
+	}
+	return translate(err)
+}
+
+// check is the part of CheckServer that can change while the service runs.
+func check(ctx context.Context, pool *pgxpool.Pool) error {
 	var version int
 	var readOnly bool
 	var synchronous string
@@ -78,4 +92,4 @@ type Health struct{ pool *pgxpool.Pool }
 func NewHealth(pool *pgxpool.Pool) *Health { return &Health{pool: pool} }
 
 // Ready returns nil when the database is reached, writable and of a schema that this binary serves.
-func (h *Health) Ready(ctx context.Context) error { return CheckServer(ctx, h.pool) }
+func (h *Health) Ready(ctx context.Context) error { return check(ctx, h.pool) }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
@@ -53,6 +54,7 @@ func TestCheckServer(t *testing.T) {
 		"commit that waits for the disk alone":  {prepare: []string{thisDatabase("synchronous_commit = local")}},
 		"a read-only database":                  {prepare: []string{thisDatabase("default_transaction_read_only = on")}, want: ErrReadOnly, says: "the primary"},
 		"a read-only role":                      {prepare: []string{thisRole("default_transaction_read_only = on")}, want: ErrReadOnly},
+		"a pooler that drops the timeouts":      {parameters: []string{"idle_in_transaction_session_timeout", "0"}, want: ErrNoTimeout, says: "ALTER ROLE"},
 		"an older schema": {
 			prepare: []string{fmt.Sprintf(`DELETE FROM goose_db_version WHERE version_id = %d`, migrations.Latest())},
 			want:    ErrSchemaBehind, says: "allocator migrate",
@@ -80,13 +82,16 @@ func TestCheckServer(t *testing.T) {
 				execute(t, prepared, sql)
 			}
 			pool := openPool(t, withParameters(t, connection, tt.parameters...), 1)
-			for _, err := range []error{CheckServer(t.Context(), pool), NewHealth(pool).Ready(t.Context())} {
-				if tt.want == nil {
-					require.NoError(t, err)
-					continue
-				}
-				require.ErrorIs(t, err, tt.want)
-				require.ErrorContains(t, err, tt.says)
+			err, ready := CheckServer(t.Context(), pool), NewHealth(pool).Ready(t.Context())
+			if tt.want == nil {
+				require.NoError(t, err)
+				require.NoError(t, ready)
+				return
+			}
+			require.ErrorIs(t, err, tt.want)
+			require.ErrorContains(t, err, tt.says)
+			if !errors.Is(tt.want, ErrNoTimeout) { // which is asked at the start alone
+				require.ErrorIs(t, ready, tt.want)
 			}
 		})
 	}
