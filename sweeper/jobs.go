@@ -19,9 +19,6 @@ const (
 	sweepTimeout = 50 * time.Second
 	// partitionMonths is how many months ahead of the present one have partitions.
 	partitionMonths = 3
-	// uniqueSlot makes the jobs of several processes in one period one job. It is well below Every, and never by
-	// arguments alone: a job whose worker was killed stays "running" and would block every later one.
-	uniqueSlot = Every / 2
 )
 
 // Sweeps is what a sweep needs of the reservations.
@@ -44,9 +41,14 @@ type SweepArgs struct{}
 // Kind implements river.JobArgs.
 func (SweepArgs) Kind() string { return "sweep_reservations" }
 
-// InsertOpts implements river.JobArgsWithInsertOpts. One attempt: the next minute's job is the retry.
-func (SweepArgs) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{MaxAttempts: 1, Priority: 1, UniqueOpts: river.UniqueOpts{ByPeriod: uniqueSlot}}
+// InsertOpts implements river.JobArgsWithInsertOpts.
+func (SweepArgs) InsertOpts() river.InsertOpts { return sweepOpts(Every) }
+
+// sweepOpts makes the jobs of several processes in one period one job, and gives it one attempt: the next period's job is
+// the retry. The slot is well below the period, and never "the same arguments" alone: a job whose worker was killed stays
+// "running", and would keep out every later one.
+func sweepOpts(every time.Duration) river.InsertOpts {
+	return river.InsertOpts{MaxAttempts: 1, Priority: 1, UniqueOpts: river.UniqueOpts{ByPeriod: max(every/2, time.Second)}}
 }
 
 // sweepWorker runs SweepArgs.

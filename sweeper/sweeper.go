@@ -58,8 +58,7 @@ func New(pool *pgxpool.Pool, o Options) (*Sweeper, error) {
 // periodicJobs run on start as well, so that a restart does not leave what expired meanwhile for another minute.
 func periodicJobs(every time.Duration) []*river.PeriodicJob {
 	sweep := func() (river.JobArgs, *river.InsertOpts) {
-		opts := SweepArgs{}.InsertOpts()
-		opts.UniqueOpts.ByPeriod = max(every/2, time.Second)
+		opts := sweepOpts(every)
 		return SweepArgs{}, &opts
 	}
 	partitions := func() (river.JobArgs, *river.InsertOpts) { return PartitionArgs{}, nil }
