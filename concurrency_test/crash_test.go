@@ -1,4 +1,4 @@
-//go:build gates
+//go:build gates && unix
 
 package concurrency_test
 
@@ -209,14 +209,17 @@ func (s *scene) at(place string, settings map[string]string) *process {
 	return p
 }
 
-// again does the deed in the test's own process.
-func (s *scene) again() error {
+// do does the deed in the test's own process.
+func (s *scene) do(ctx context.Context) error {
 	var id reservation.ID
 	if s.hold != nil {
 		id = s.hold.ID
 	}
-	return deeds[s.deed](s.ctx, s.allocator, s.reservations, id)
+	return deeds[s.deed](ctx, s.allocator, s.reservations, id)
 }
+
+// again does the deed once more.
+func (s *scene) again() error { return s.do(s.ctx) }
 
 // untouched asserts that the deed left nothing: no row, no event, no decision, no moved deadline.
 func (s *scene) untouched() {
@@ -343,13 +346,7 @@ func TestSessionTerminatedInMidTransaction(t *testing.T) {
 				s := newScene(t, deed)
 				ctx, arrived, release := s.pauseAt(place)
 				done := make(chan error, 1)
-				go func() {
-					var id reservation.ID
-					if s.hold != nil {
-						id = s.hold.ID
-					}
-					done <- deeds[deed](ctx, s.allocator, s.reservations, id)
-				}()
+				go func() { done <- s.do(ctx) }()
 				s.wait(arrived)
 				s.terminateTheIdle()
 				release()

@@ -1,4 +1,4 @@
-//go:build gates
+//go:build gates && unix
 
 package concurrency_test
 
