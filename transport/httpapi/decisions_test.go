@@ -73,7 +73,7 @@ func TestEvaluation(t *testing.T) {
 		counts.text("servers"), counts.text("eligible"), counts.text("counts.0.code"), counts.text("counts.0.servers"),
 	})
 	require.NotContains(t, string(counts.body), "srv_")
-	require.Equal(t, "Of 3 servers, 2 meet every requirement and are free.", counts.text("text"))
+	require.Equal(t, "Fitting and free at this instant: 2 of 3.", counts.text("text"))
 
 	all := w.post("acme:support", "/v1/evaluations", wish).is(200, "")
 	require.Len(t, all.at("ranked"), 2)

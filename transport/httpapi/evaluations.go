@@ -39,7 +39,7 @@ func (h *handlers) Evaluate(ctx context.Context, r wire.EvaluateRequestObject) (
 		})
 		view.Rejected = rejected(e.Survey)
 	} else if view.Eligible > 0 {
-		view.Text = fmt.Sprintf("Of %d servers, %d meet every requirement and are free.", view.Servers, view.Eligible)
+		view.Text = fmt.Sprintf("Fitting and free at this instant: %d of %d.", view.Eligible, view.Servers)
 	}
 	return wire.Evaluate200JSONResponse(view), nil
 }

@@ -58,7 +58,10 @@ func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
 func (s *Server) answerError(err error, c echo.Context) {
 	k, p := callOf(c.Request().Context()), translate(err)
 	k.code = p.code
-	if p.status >= http.StatusInternalServerError || c.Response().Committed {
+	switch {
+	case errors.Is(c.Request().Context().Err(), context.Canceled):
+		k.code = "caller_gone" // nobody reads the answer, and nothing is wrong with the service
+	case p.status >= http.StatusInternalServerError || c.Response().Committed:
 		k.failed = err
 	}
 	if c.Response().Committed {
