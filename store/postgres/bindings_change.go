@@ -20,6 +20,14 @@ const (
 		FROM servers s
 		LEFT JOIN occupancy o ON o.organization_id = s.organization_id AND o.server_id = s.id
 		WHERE s.organization_id = $1 AND s.id = $2`
+
+	// A dead hold that is being swept or reclaimed at this moment is waited for: it holds nothing any more, so it must not
+	// be called in use, and whoever moves it waits for nobody.
+	expireHoldOfServerSQL = `WITH moved AS (
+		UPDATE reservations SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'allocator', version = version + 1
+		WHERE organization_id = $1 AND server_id = $2 AND state = 'held' AND expires_at <= clock_timestamp()
+		RETURNING *
+	) ` + tellMoved
 )
 
 // LockServer implements reservation.Tx.
@@ -34,7 +42,7 @@ func (c *changing) LockServer(
 	err := c.send(ctx,
 		step{sql: lockServerSQL, args: []any{org, key}},
 		step{at: gate.ChangeAfterServer},
-		step{sql: expireDeadHoldSQL, args: []any{org, key}},
+		step{sql: expireHoldOfServerSQL, args: []any{org, key}},
 		step{sql: occupiedSQL, args: []any{org, key}, read: oneRow(&known, func(row pgx.Rows) (err error) {
 			occupied, err = scanOccupied(row)
 			return err
