@@ -115,12 +115,12 @@ func (s *Scheduler) runClaimed(ctx context.Context, j *scheduled, tick int64) (c
 	if claim == nil {
 		return false, err
 	}
-	_ = s.run(ctx, j)                // recorded and logged there
+	_ = s.run(ctx, j)                 // recorded and logged there
 	_ = release(ctx, j.locker, claim) // after a long run it has expired, which is as good
-	if ctx.Err() != nil {
-		return true, nil // the run was cut short: the tick is given back
+	if ctx.Err() == nil {             // a run that was cut short gives its tick back
+		err = keepClaim(ctx, j, tick)
 	}
-	return true, keepClaim(ctx, j, tick)
+	return true, err
 }
 
 // keepClaim claims a tick that was run until shortly before the next one. The claim that runClaimed took was for the time
