@@ -26,15 +26,32 @@ type Tokens interface {
 
 // Allocator reserves servers. Safe for concurrent use.
 type Allocator struct {
-	store  Store
-	gate   Switch
-	tokens Tokens
+	store   Store
+	catalog *Catalog
+	gate    Switch
+	tokens  Tokens
 }
 
 // New returns an Allocator over a store, the release switch and the maker of hold tokens.
-func New(store Store, release Switch, tokens Tokens) *Allocator {
-	return &Allocator{store: store, gate: release, tokens: tokens}
+func New(store Store, release Switch, tokens Tokens, options ...Option) *Allocator {
+	a := &Allocator{store: store, catalog: newCatalog(), gate: release, tokens: tokens}
+	for _, option := range options {
+		option(a)
+	}
+	return a
 }
+
+// Option settles something about an Allocator.
+type Option func(a *Allocator)
+
+// MaxAge settles how old what the Allocator remembers of the inventory may be before a request reads what is new;
+// DefaultMaxAge if nothing is said, 0 to read for every request.
+func MaxAge(age time.Duration) Option {
+	return func(a *Allocator) { a.catalog.maxAge = age }
+}
+
+// Watcher is what the Allocator learns by of changes that this process commits elsewhere.
+func (a *Allocator) Watcher() reservation.Watcher { return a.catalog }
 
 // Reserve answers one request: a reservation, the one that the key or the order line already has, or a refusal with
 // its decision. An error is a failure of the service or ErrIdempotencyMismatch; a refusal is none.
@@ -74,9 +91,11 @@ func pauseBefore(walk int) time.Duration {
 func (a *Allocator) walk(ctx context.Context, caller identity.Caller, req *Request, walks int, last bool) (*Outcome, error) {
 	enabled := a.gate.Enabled(ctx, caller.Organization)
 	var outcome *Outcome
+	var claims claims
+	defer claims.release()
 	err := a.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
 		w := newWalk(a, tx, caller, req, enabled)
-		w.walks, w.last = walks, last
+		w.walks, w.last, w.claims = walks, last, &claims
 		var err error
 		outcome, err = w.run(ctx)
 		return err
@@ -84,7 +103,21 @@ func (a *Allocator) walk(ctx context.Context, caller identity.Caller, req *Reque
 	if err != nil {
 		return nil, err
 	}
+	if outcome != nil && outcome.Code == OutcomeReserved {
+		a.catalog.ReservationChanged(outcome.Reservation)
+	}
 	return outcome, nil
+}
+
+// claims are the servers that one walk has tried; until its transaction is over, requests of this process that come
+// beside it try others first.
+type claims []func()
+
+func (c *claims) release() {
+	for _, one := range *c {
+		one()
+	}
+	*c = nil
 }
 
 // DecisionByID returns a decision with the list it froze, or reservation.ErrNotFound, or ErrDecisionGone.
@@ -93,7 +126,11 @@ func (a *Allocator) DecisionByID(ctx context.Context, caller identity.Caller, id
 	if err != nil {
 		return nil, err
 	}
-	d.Frozen, err = a.store.FrozenCandidates(ctx, caller.Organization, id)
+	pack, err := a.store.FrozenPack(ctx, caller.Organization, id)
+	if err != nil || pack.Roster.Body == nil {
+		return d, err
+	}
+	d.Frozen, err = pack.Unpack()
 	return d, err
 }
 

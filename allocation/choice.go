@@ -20,9 +20,9 @@ type Choice struct {
 }
 
 // explainChoice freezes why c was chosen after the walk so far.
-func explainChoice(c Candidate, s *Survey, walked []Walked) Choice {
+func explainChoice(c Candidate, looked, eligible int, walked []Walked) Choice {
 	choice := Choice{
-		Code: CodeChosen, Rank: c.Rank, Servers: len(s.Judged), Eligible: len(s.eligible),
+		Code: CodeChosen, Rank: c.Rank, Servers: looked, Eligible: eligible,
 		Size: c.Server.Size(), Price: c.Server.Price, PassedOver: append([]Walked(nil), walked...),
 	}
 	text := fmt.Sprintf("Of %s, %d met every requirement; %s was number %d of them: the smallest machine that fits first, then the cheapest, then an order that differs for each request.",

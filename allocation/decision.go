@@ -34,7 +34,8 @@ type Decision struct {
 
 	Text         string          `json:"text"`
 	Requirements json.RawMessage `json:"requirements"`
-	SeenAt       *time.Time      `json:"seen_at,omitempty"` // of the inventory; nil if it was not looked at
+	SeenAt       *time.Time      `json:"seen_at,omitempty"`      // of the inventory; nil if it was not looked at
+	SeenVersion  Horizon         `json:"seen_version,omitempty"` // of the catalog that the list came from
 	Servers      int             `json:"servers"`
 	Eligible     int             `json:"eligible"`
 	Counts       []ReasonCount   `json:"counts"`
@@ -47,7 +48,8 @@ type Decision struct {
 	Attempts     int             `json:"attempts"`
 	Walks        int             `json:"walks"` // more than 1 only with Prefer: wait
 
-	Frozen FrozenList `json:"-"` // not filled in lists
+	Pack   FrozenPack `json:"-"` // as it is stored; filled when it is made
+	Frozen FrozenList `json:"-"` // as it is read; not filled in lists
 }
 
 // Walked is one candidate that was tried, in the order of trying.
@@ -56,33 +58,4 @@ type Walked struct {
 	Name    string             `json:"name"`
 	Rank    int                `json:"rank"`
 	Outcome TryOutcome         `json:"outcome"`
-}
-
-// FrozenList is what a decision saw of every server, or of a sample.
-type FrozenList struct {
-	Candidates []FrozenCandidate
-	Sampled    bool // the inventory was larger than MaxFrozen
-}
-
-// FrozenCandidate is one server as it was judged, with the reasons of that day.
-type FrozenCandidate struct {
-	Server  inventory.ServerID
-	Name    string
-	Site    string
-	Reasons []Reason // empty for an eligible one
-}
-
-// freeze keeps what the survey saw. Of a large inventory it keeps every step-th server, so that the sample covers it
-// from end to end; the walked candidates are in the decision itself in any case.
-func freeze(s *Survey) FrozenList {
-	n := len(s.Judged)
-	step := max(1, (n+MaxFrozen-1)/MaxFrozen)
-	list := FrozenList{Sampled: step > 1, Candidates: make([]FrozenCandidate, 0, n/step+1)}
-	for i := 0; i < n; i += step {
-		j := s.Judged[i]
-		list.Candidates = append(list.Candidates, FrozenCandidate{
-			Server: j.Facts.Server.ID, Name: j.Facts.Server.Name, Site: j.Facts.Server.Site, Reasons: j.Verdict.Reasons(),
-		})
-	}
-	return list
 }

@@ -33,9 +33,11 @@ func TestFreeze(t *testing.T) {
 			t.Parallel()
 			facts := make([]Facts, tt.servers)
 			for i := range facts {
-				facts[i].Server = inventory.Server{ID: inventory.ServerID(fmt.Sprint(i)), Name: "m", Site: "FSN1", State: inventory.StateFailed}
+				facts[i].Server = inventory.Server{ID: inventory.ServerID(fmt.Sprint(i)), Name: "m", Site: "FSN1", State: inventory.StateFailed, Version: 1}
 			}
-			list := freeze(survey(Snapshot{Facts: facts}, &Requirements{}))
+			pack := indexOf(facts).overview(&Requirements{}, "", nobodyTries).frozen
+			list, err := pack.Unpack()
+			require.NoError(t, err)
 			require.Equal(t, tt.sampled, list.Sampled)
 			require.Len(t, list.Candidates, tt.frozen)
 			step := 1
@@ -59,11 +61,10 @@ func TestFreeze(t *testing.T) {
 // Requirements: R38
 func TestExplainChoice(t *testing.T) {
 	t.Parallel()
-	facts := []Facts{{Server: inventory.Server{ID: "srv_1", Name: "web-01", State: inventory.StateReady, Memory: inventory.Memory{MiB: 7}}}, {Server: inventory.Server{State: inventory.StateFailed}}}
-	s := survey(Snapshot{Facts: facts}, &Requirements{})
+	facts := []Facts{{Server: inventory.Server{ID: "srv_1", Name: "web-01", State: inventory.StateReady, Memory: inventory.Memory{MiB: 7}}}}
 	walked := []Walked{{Outcome: TrySkipped}, {Outcome: TrySkipped}, {Outcome: TryStale}, {Outcome: TryLost}}
 
-	choice := explainChoice(Candidate{Server: &facts[0].Server, Rank: 5}, s, walked)
+	choice := explainChoice(Candidate{Server: &facts[0].Server, Rank: 5}, 2, 1, walked)
 	walked[0].Outcome = TryLost
 	require.Equal(t, []Walked{{Outcome: TrySkipped}, {Outcome: TrySkipped}, {Outcome: TryStale}, {Outcome: TryLost}}, choice.PassedOver, "a copy")
 	choice.PassedOver = nil
@@ -74,8 +75,8 @@ func TestExplainChoice(t *testing.T) {
 	}, choice)
 
 	unnamed := Candidate{Server: &inventory.Server{ID: "srv_9"}, Rank: 1}
-	require.Contains(t, explainChoice(unnamed, s, nil).Text, "srv_9 was number 1 of them")
-	require.NotContains(t, explainChoice(unnamed, s, nil).Text, "Passed over")
+	require.Contains(t, explainChoice(unnamed, 2, 1, nil).Text, "srv_9 was number 1 of them")
+	require.NotContains(t, explainChoice(unnamed, 2, 1, nil).Text, "Passed over")
 }
 
 // The two kinds of refusal tell people to do different things, and each cause says its own.

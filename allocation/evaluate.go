@@ -31,7 +31,7 @@ func (a *Allocator) Evaluate(ctx context.Context, caller identity.Caller, key st
 	s := survey(snapshot, &wanted)
 	e := &Evaluation{At: s.SeenAt, Survey: s, Ranked: rank(s.eligible, key)}
 	if len(e.Ranked) > 0 {
-		e.Text = explainChoice(e.Ranked[0], s, nil).Text
+		e.Text = explainChoice(e.Ranked[0], len(s.Judged), len(s.eligible), nil).Text
 		return e, nil
 	}
 	e.Cause, e.NextExpiryAt = s.emptyHanded()

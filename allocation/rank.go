@@ -12,29 +12,32 @@ import (
 // request's key decides, so that the same request on the same data chooses the same server while different requests
 // spread over equals instead of queueing for the same one.
 func rank(eligible []*Facts, key string) []Candidate {
-	seed := hashText(key)
-	type keyed struct {
-		facts *Facts
-		size  int64
-		tie   uint64
-	}
-	order := make([]keyed, len(eligible))
-	for i, f := range eligible {
-		order[i] = keyed{f, f.Server.Size(), scatter(seed ^ hashText(string(f.Server.ID)))}
-	}
-	slices.SortFunc(order, func(a, b keyed) int {
-		return cmp.Or(
-			cmp.Compare(a.size, b.size),
-			comparePrice(a.facts.Server.Price, b.facts.Server.Price),
-			cmp.Compare(a.tie, b.tie),
-			cmp.Compare(a.facts.Server.ID, b.facts.Server.ID),
-		)
-	})
-	ranked := make([]Candidate, len(order))
-	for i := range order {
-		ranked[i] = Candidate{Server: &order[i].facts.Server, Rank: i + 1}
+	order := slices.Clone(eligible)
+	slices.SortFunc(order, compareRank)
+	ranked := make([]Candidate, 0, len(order))
+	for len(order) > 0 {
+		equals := []equal{}
+		for same := 0; same < len(order) && compareRank(order[0], order[same]) == 0; same++ {
+			id := order[same].Server.ID
+			equals = append(equals, equal{id: id, hash: hashID(id), at: same})
+		}
+		for _, e := range orderEquals(equals, key) {
+			ranked = append(ranked, Candidate{Server: &order[e.at].Server, Rank: len(ranked) + 1})
+		}
+		order = order[len(equals):]
 	}
 	return ranked
+}
+
+func compareRank(a, b *Facts) int {
+	return cmp.Or(cmp.Compare(a.Server.Size(), b.Server.Size()), comparePrice(a.Server.Price, b.Server.Price))
+}
+
+// equal is one of several servers that rank alike.
+type equal struct {
+	id   inventory.ServerID
+	hash uint64 // hashID of id
+	at   int    // where the caller finds it
 }
 
 // comparePrice puts the cheaper first and the unpriced last. Amounts of different currencies cannot be compared; they
@@ -50,6 +53,40 @@ func comparePrice(a, b *inventory.Price) int {
 	}
 	return cmp.Or(cmp.Compare(a.Currency, b.Currency), cmp.Compare(a.Amount, b.Amount))
 }
+
+// manyEquals is the number of equals above which their order is probed rather than sorted: sorting costs as much as
+// there are equals, and a walk looks at 25 of them.
+const manyEquals = 256
+
+// orderEquals orders servers that rank alike: by a hash of key and id while they are few. Of many, the i-th is the one
+// whose hash is nearest (by XOR) to the i-th probe of the key and that was not named before; behind the probes that a
+// walk can use, the rest stands by its hash alone. The catalog finds the same without looking at all of them.
+func orderEquals(equals []equal, key string) []equal {
+	seed := hashText(key)
+	if len(equals) <= manyEquals {
+		slices.SortFunc(equals, func(a, b equal) int {
+			return cmp.Or(cmp.Compare(scatter(seed^a.hash), scatter(seed^b.hash)), cmp.Compare(a.id, b.id))
+		})
+		return equals
+	}
+	for i := range MaxScanned + 1 {
+		target := probe(seed, i)
+		nearest := slices.MinFunc(equals[i:], func(a, b equal) int {
+			return cmp.Or(cmp.Compare(a.hash^target, b.hash^target), cmp.Compare(a.id, b.id))
+		})
+		at := i + slices.Index(equals[i:], nearest)
+		equals[i], equals[at] = equals[at], equals[i]
+	}
+	slices.SortFunc(equals[MaxScanned+1:], func(a, b equal) int {
+		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id))
+	})
+	return equals
+}
+
+// probe is the i-th place at which a key looks for its servers.
+func probe(seed uint64, i int) uint64 { return scatter(seed + uint64(i)*0x9e3779b97f4a7c15) } //nolint:gosec // i is small
+
+func hashID(id inventory.ServerID) uint64 { return scatter(hashText(string(id))) }
 
 func hashText(text string) uint64 {
 	h := fnv.New64a()

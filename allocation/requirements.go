@@ -35,6 +35,11 @@ type CPURequirements struct {
 	BenchmarkMin *BenchmarkMin `json:"benchmark_min,omitempty"`
 }
 
+// IsZero tells whether nothing is asked; an empty list asks for nothing, as a missing one does.
+func (c CPURequirements) IsZero() bool {
+	return len(c.Vendors)+len(c.Models) == 0 && c.SocketsMin|c.CoresMin|c.ThreadsMin == 0 && c.BenchmarkMin == nil
+}
+
 // BenchmarkMin asks for at least Score in the benchmark called Name.
 type BenchmarkMin struct {
 	Name  string `json:"name"`
@@ -47,6 +52,9 @@ type MemoryRequirements struct {
 	ECC    *bool    `json:"ecc,omitempty"`
 	Types  []string `json:"types,omitempty"`
 }
+
+// IsZero tells whether nothing is asked; an empty list asks for nothing, as a missing one does.
+func (m MemoryRequirements) IsZero() bool { return m.MiBMin == 0 && m.ECC == nil && len(m.Types) == 0 }
 
 // DriveGroup asks for CountMin drives of at least NominalGBMin decimal gigabytes each.
 type DriveGroup struct {

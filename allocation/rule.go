@@ -1,6 +1,8 @@
 package allocation
 
 import (
+	"math/bits"
+
 	"allocator/inventory"
 )
 
@@ -39,6 +41,8 @@ type Rule struct {
 	ParamType   string // its PostgreSQL type
 	Arg         func(r *Requirements) any
 
+	Own bool // judges what is a server's own, its rack or its id; servers of a kind may differ in it
+
 	UnknownSQL string // true when the attribute is unknown; empty if it never is
 	HoldsSQL   string // true when the server passes, given that it is not unknown
 	Check      func(r *Requirements, f *Facts) Finding
@@ -48,14 +52,17 @@ type Rule struct {
 func (rule *Rule) asked(r *Requirements) bool { return rule.Arg == nil || rule.Arg(r) != nil }
 
 // Judge applies every rule to one server and returns every reason against it, never only the first.
-func Judge(r *Requirements, f *Facts) Verdict {
+func Judge(r *Requirements, f *Facts) Verdict { return judge(allRules, r, f) }
+
+// judge applies the rules of a mask.
+func judge(of uint64, r *Requirements, f *Facts) Verdict {
 	var v Verdict
-	for i := range rules {
-		rule := &rules[i]
-		if !rule.asked(r) {
+	for ; of != 0; of &= of - 1 {
+		i := bits.TrailingZeros64(of)
+		if !rules[i].asked(r) {
 			continue
 		}
-		switch rule.Check(r, f) {
+		switch rules[i].Check(r, f) {
 		case Fails:
 			v.Fails |= 1 << i
 		case Unknown:

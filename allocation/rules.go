@@ -61,7 +61,7 @@ var rules = []Rule{
 		},
 	},
 	{
-		Code: CodeRack, Requirement: "racks", Sentence: "It stands in another rack.", Remedy: "Allow more racks.",
+		Code: CodeRack, Requirement: "racks", Own: true, Sentence: "It stands in another rack.", Remedy: "Allow more racks.",
 		Param: "racks", ParamType: "text[]", Arg: func(r *Requirements) any { return list(r.Racks) },
 		UnknownSQL: "s.rack IS NULL", HoldsSQL: "s.rack = ANY (q.racks)",
 		Check: func(r *Requirements, f *Facts) Finding { return oneOf(r.Racks, f.Server.Rack) },
@@ -80,7 +80,7 @@ var rules = []Rule{
 		Check: func(r *Requirements, f *Facts) Finding { return oneOf(r.Models, f.Server.Model) },
 	},
 	{
-		Code: CodeServerExcluded, Requirement: "servers", Sentence: "It is not among the servers that the order names.",
+		Code: CodeServerExcluded, Requirement: "servers", Own: true, Sentence: "It is not among the servers that the order names.",
 		Remedy: "Name more servers, or none.",
 		Param:  "servers", ParamType: "text[]", Arg: func(r *Requirements) any { return list(r.Servers) },
 		HoldsSQL: "'srv_' || replace(s.id::text, '-', '') = ANY (q.servers)",

@@ -1,32 +1,55 @@
 package allocation
 
-import "context"
+import (
+	"context"
+
+	"allocator/inventory"
+)
 
 // secondPass tries the eligible servers one at a time in rank order. A skipped or stale candidate is no attempt, one
-// lost in an insert race is; all of them count towards the scan.
+// lost in an insert race is; all of them count towards the scan. When every candidate of the list was tried and some of
+// them were stale, the list itself was: it is brought up to date once for each time that happens, within the limits.
 func (w *walk) secondPass(ctx context.Context) (*Outcome, error) {
-	ranked := rank(w.survey.eligible, w.req.IdempotencyKey)
-	for i, c := range ranked {
+	tried := map[inventory.ServerID]bool{}
+	stale := 0
+	for {
+		c, found := w.next(tried)
 		switch {
-		case i == MaxScanned:
-			return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseScanLimit})
 		case w.attempts == MaxAttempts:
 			return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseAttemptLimit})
+		case !found && w.stale > stale:
+			stale = w.stale
+			if err := w.lookAgain(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		case !found:
+			return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseServersTaken})
+		case len(tried) == MaxScanned:
+			return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseScanLimit})
 		}
+		tried[c.Server.ID] = true
 		if outcome, err := w.try(ctx, c); outcome != nil || err != nil {
 			return outcome, err
 		}
 	}
-	if w.attempts == MaxAttempts {
-		return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseAttemptLimit})
+}
+
+// next is the best candidate that was not tried yet.
+func (w *walk) next(tried map[inventory.ServerID]bool) (Candidate, bool) {
+	for _, c := range w.seen.ranked {
+		if !tried[c.Server.ID] {
+			return c, true
+		}
 	}
-	return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseServersTaken})
+	return Candidate{}, false
 }
 
 // try tries one candidate; nil means that the next one is to be tried.
 func (w *walk) try(ctx context.Context, c Candidate) (*Outcome, error) {
-	choice := explainChoice(c, w.survey, w.walked)
+	choice := explainChoice(c, w.seen.servers, w.seen.eligible, w.walked)
 	id := w.tx.NewDecisionID()
+	*w.claims = append(*w.claims, w.known.claim(c.Server.ID))
 	result, err := w.tx.Try(ctx, Attempt{
 		Question: w.question, Server: c.Server.ID, Requirements: &w.req.Requirements, Fingerprint: w.fingerprint,
 		Choice: choice, Decision: id, TokenKey: w.tokens.Current(), By: w.caller.Actor,

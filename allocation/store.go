@@ -22,8 +22,8 @@ type Store interface {
 	Decision(ctx context.Context, org identity.OrganizationID, id DecisionID) (*Decision, error)
 	// Decisions lists newest first, without their candidates.
 	Decisions(ctx context.Context, org identity.OrganizationID, filter DecisionFilter) ([]*Decision, error)
-	// FrozenCandidates returns the list that a decision froze.
-	FrozenCandidates(ctx context.Context, org identity.OrganizationID, id DecisionID) (FrozenList, error)
+	// FrozenPack returns the list that a decision froze; without bodies if it looked at no inventory.
+	FrozenPack(ctx context.Context, org identity.OrganizationID, id DecisionID) (FrozenPack, error)
 }
 
 // Tx is one transaction of a reservation. Its methods lock at most one server at a time.
@@ -32,8 +32,9 @@ type Tx interface {
 	// of its own: the key; the advisory try-locks of key and order line; then, behind the locks, key and order line,
 	// the customer's open holds and the organization's policy.
 	Open(ctx context.Context, q Question) (*Opening, error)
-	// Snapshot reads every server of the organization and what holds it, in one statement.
-	Snapshot(ctx context.Context, org identity.OrganizationID) (Snapshot, error)
+	// News reads what a catalog does not know yet: everything if since is 0, else what was changed by transactions that
+	// were not over at that horizon. It locks nothing.
+	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
 	// AskAgain asks key and order line in a new statement, which sees whatever has been committed meanwhile.
 	AskAgain(ctx context.Context, q Question) (Existing, error)
 	// ExpireHold moves one dead hold to expired and tells whether it did; it may wait for that row.

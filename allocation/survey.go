@@ -1,13 +1,11 @@
 package allocation
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
-// Survey is the first pass over an inventory: every server judged in one snapshot, with every reason.
+// Survey is the first pass over a snapshot of an inventory: every server judged, with every reason.
 type Survey struct {
 	SeenAt   time.Time // the store's clock in that snapshot
 	Judged   []Judged  // every server, in the order the store gave
@@ -44,20 +42,11 @@ type ReasonCount struct {
 
 // Counts returns the number of servers per reason, the most frequent first.
 func (s *Survey) Counts() []ReasonCount {
-	fails, unknown := make([]int, len(rules)), make([]int, len(rules))
+	t := newTally()
 	for _, j := range s.Judged {
-		for i := range rules {
-			fails[i] += int(j.Verdict.Fails >> i & 1)
-			unknown[i] += int(j.Verdict.Unknown >> i & 1)
-		}
+		t.add(j.Verdict, 1)
 	}
-	counts := []ReasonCount{}
-	for i := range rules {
-		counts = appendCount(counts, reasonAt(i, false), fails[i])
-		counts = appendCount(counts, reasonAt(i, true), unknown[i])
-	}
-	slices.SortStableFunc(counts, func(a, b ReasonCount) int { return cmp.Compare(b.Servers, a.Servers) })
-	return counts
+	return t.counts()
 }
 
 func appendCount(counts []ReasonCount, reason Reason, servers int) []ReasonCount {
@@ -76,35 +65,16 @@ type Nearest struct {
 }
 
 // Nearest returns the requirement whose absence would make the most servers eligible; nil when no single one would
-// help. States, holds and bindings are no requirements and cannot be relaxed. Of equals the first of the table counts.
+// help. States, holds and bindings are no requirements and cannot be relaxed.
 func (s *Survey) Nearest() *Nearest {
-	var best *Nearest
-	seen := map[string]bool{"": true}
-	for i := range rules {
-		requirement := rules[i].Requirement
-		if seen[requirement] {
-			continue
+	return nearestOf(func(rules uint64) (n int) {
+		for _, j := range s.Judged {
+			if !j.Verdict.Eligible() && j.Verdict.all()&^rules == 0 {
+				n++
+			}
 		}
-		seen[requirement] = true
-		n := s.eligibleWithout(mask(func(r *Rule) bool { return r.Requirement == requirement }))
-		if n > 0 && (best == nil || n > best.Servers) {
-			best = &Nearest{Requirement: requirement, Servers: n}
-		}
-	}
-	if best != nil {
-		best.Text = fmt.Sprintf("Without the requirement %q %s would fit at once.", best.Requirement, servers(best.Servers))
-	}
-	return best
-}
-
-func (s *Survey) eligibleWithout(relaxed uint64) int {
-	n := 0
-	for _, j := range s.Judged {
-		if !j.Verdict.Eligible() && j.Verdict.all()&^relaxed == 0 {
-			n++
-		}
-	}
-	return n
+		return n
+	})
 }
 
 // emptyHanded says why nothing is eligible, and until when if waiting helps.
@@ -118,22 +88,27 @@ func (s *Survey) emptyHanded() (Cause, *time.Time) {
 		matching++
 		if j.Facts.Held {
 			held++
-			if next == 0 || j.Facts.HeldUntil < next {
-				next = j.Facts.HeldUntil
-			}
+			next = earlier(next, j.Facts.HeldUntil)
 		}
 	}
-	switch {
-	case len(s.Judged) == 0:
-		return CauseInventoryEmpty, nil
-	case matching == 0:
-		return CauseNothingMatches, nil
-	case held > 0:
-		at := time.UnixMicro(next).UTC()
-		return CauseAllHeld, &at
-	default:
-		return CauseAllSold, nil
+	return causeOfNothing(len(s.Judged), matching, held), deadline(next)
+}
+
+// earlier is the smaller of two deadlines of which 0 is none.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
 	}
+	return a
+}
+
+// deadline turns Unix microseconds into a time; 0 is none.
+func deadline(micro int64) *time.Time {
+	if micro == 0 {
+		return nil
+	}
+	at := time.UnixMicro(micro).UTC()
+	return &at
 }
 
 func servers(n int) string {

@@ -55,7 +55,17 @@ var (
 	heldMask     = mask(func(r *Rule) bool { return r.Code == CodeHeld })
 	boundMask    = mask(func(r *Rule) bool { return r.Code == CodeBound })
 	occupiedMask = heldMask | boundMask
+
+	allRules    = mask(func(*Rule) bool { return true })
+	statusRules = mask(func(r *Rule) bool { return r.Arg == nil })           // state, held, bound
+	ownRules    = mask(func(r *Rule) bool { return r.Own })                  // rack, id
+	kindRules   = mask(func(r *Rule) bool { return r.Arg != nil && !r.Own }) // everything else
 )
+
+// and joins what two groups of rules say of the same server.
+func (v Verdict) and(w Verdict) Verdict {
+	return Verdict{Fails: v.Fails | w.Fails, Unknown: v.Unknown | w.Unknown}
+}
 
 // Matches tells whether the server would be eligible if nobody held it.
 func (v Verdict) Matches() bool { return v.all()&^occupiedMask == 0 }

@@ -18,11 +18,14 @@ type walk struct {
 	walks   int  // how often this request has been tried, this walk included
 	last    bool // refuse rather than try again
 
+	known  *tracked // the organization's part of the catalog
+	claims *claims
+
 	question    Question
 	fingerprint []byte
 	opening     *Opening
-	survey      *Survey
-	walked      []Walked // never nil: it is frozen as a list
+	seen        *overview // what the first pass came to
+	walked      []Walked  // never nil: it is frozen as a list
 	skipped     int
 	stale       int
 	attempts    int
@@ -30,7 +33,7 @@ type walk struct {
 
 func newWalk(a *Allocator, tx Tx, caller identity.Caller, req *Request, enabled bool) *walk {
 	return &walk{
-		Allocator: a, tx: tx, caller: caller, req: req, enabled: enabled, walked: []Walked{}, fingerprint: req.Fingerprint(),
+		Allocator: a, tx: tx, caller: caller, req: req, enabled: enabled, walked: []Walked{}, known: a.catalog.tracked(caller.Organization), fingerprint: req.Fingerprint(),
 		question: Question{
 			Organization: caller.Organization, Key: req.IdempotencyKey, Order: req.Order, CustomerRef: req.CustomerRef,
 		},
@@ -106,20 +109,46 @@ func (w *walk) askHoldLimit(ctx context.Context) (*Outcome, error) {
 	return w.refuse(ctx, &Decision{Outcome: OutcomeHoldLimit})
 }
 
-// firstPass judges the whole inventory; with nothing eligible there is nothing to sell.
+// firstPass judges the whole inventory, in memory. With nothing eligible the database is read once more before that is
+// believed; then there is nothing to sell.
 func (w *walk) firstPass(ctx context.Context) (*Outcome, error) {
-	snapshot, err := w.tx.Snapshot(ctx, w.caller.Organization)
-	if err != nil {
+	if err := w.known.bringUp(ctx, w.catalog.maxAge, w.news); err != nil {
 		return nil, err
 	}
-	w.survey = survey(snapshot, &w.req.Requirements)
-	if len(w.survey.eligible) > 0 {
+	w.look()
+	if w.seen.eligible == 0 && w.catalog.maxAge > 0 {
+		if err := w.lookAgain(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if w.seen.eligible > 0 {
 		return nil, nil
 	}
-	cause, next := w.survey.emptyHanded()
 	return w.refuse(ctx, &Decision{
-		Outcome: OutcomeNoCapacity, Cause: cause, NextExpiryAt: next, Nearest: w.survey.Nearest(),
+		Outcome: OutcomeNoCapacity, Cause: w.seen.cause, NextExpiryAt: w.seen.next, Nearest: w.seen.nearest,
 	})
+}
+
+// look judges what the catalog knows.
+func (w *walk) look() {
+	w.seen = w.known.overview(&w.req.Requirements, w.req.IdempotencyKey, w.known.isBusy)
+}
+
+// news reads what the catalog does not know yet, in this walk's own transaction: a second connection could be one that
+// requests like this one have used up.
+func (w *walk) news(ctx context.Context, since Horizon) (News, error) {
+	return w.tx.News(ctx, w.caller.Organization, since)
+}
+
+// lookAgain reads what the catalog does not know yet, and judges again.
+func (w *walk) lookAgain(ctx context.Context) error {
+	news, err := w.news(ctx, w.known.position())
+	if err != nil {
+		return err
+	}
+	w.known.apply(news)
+	w.look()
+	return nil
 }
 
 // refuse asks key and order line once more before it refuses: a sibling may have committed a moment ago, and its
@@ -153,6 +182,8 @@ func (w *walk) answerExisting(ctx context.Context, existing Existing) (*Outcome,
 	switch {
 	case r == nil || r.State == reservation.StateExpired:
 		return nil, nil
+	case r.IdempotencyKey == w.req.IdempotencyKey: // committed between the two questions
+		return w.replay(r)
 	case bytes.Equal(r.Fingerprint, w.fingerprint):
 		return w.repeat(OutcomeExisting, r), nil
 	default:
@@ -201,9 +232,9 @@ func (w *walk) fill(d *Decision) {
 	d.Requirements = mustJSON(w.req.Requirements)
 	d.Walked, d.Skipped, d.Stale, d.Attempts, d.Walks = w.walked, w.skipped, w.stale, w.attempts, w.walks
 	d.Counts = []ReasonCount{}
-	if w.survey != nil {
-		d.SeenAt, d.Servers, d.Eligible = &w.survey.SeenAt, len(w.survey.Judged), len(w.survey.eligible)
-		d.Counts, d.Frozen = w.survey.Counts(), freeze(w.survey)
+	if w.seen != nil {
+		d.SeenAt, d.SeenVersion, d.Servers, d.Eligible = &w.seen.seenAt, w.seen.version, w.seen.servers, w.seen.eligible
+		d.Counts, d.Pack = w.seen.counts, w.seen.frozen
 	}
 	d.Text = d.sentence()
 }

@@ -290,6 +290,7 @@ func TestCopyIsRefusedToo(t *testing.T) {
 	for owner, want := range map[string]string{"{held}": byIndex, "{sold}": byOccupancy, "{given}": byOccupancy} {
 		s.do(`BEGIN`)
 		s.do(`CREATE TEMP TABLE typed ON COMMIT DROP AS TABLE reservations WITH NO DATA`)
+		s.do(`ALTER TABLE typed DROP COLUMN changed_by`)
 		for _, server := range []string{"{free}", owner} {
 			s.do(fill(holdRow(server, "'copied'").with("created_at", "now()", "state", "'held'", "fence", "1", "generation", "1", "version", "1").into("typed")))
 		}

@@ -76,8 +76,9 @@ func (w *world) serve(pool *pgxpool.Pool) {
 	w.t.Helper()
 	tokens, err := reservation.ParseTokenKeys(tokenKeys)
 	require.NoError(w.t, err)
-	w.allocator = allocation.New(postgres.NewAllocations(pool), w.release, tokens)
-	w.reservations = reservation.NewService(postgres.NewReservations(pool), tokens)
+	// Tests change the inventory by raw SQL, so every request reads what is new.
+	w.allocator = allocation.New(postgres.NewAllocations(pool), w.release, tokens, allocation.MaxAge(0))
+	w.reservations = reservation.NewService(postgres.NewReservations(pool), tokens).WatchedBy(w.allocator.Watcher())
 }
 
 // exec runs raw SQL that must succeed.

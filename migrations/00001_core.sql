@@ -66,6 +66,18 @@ CREATE FUNCTION drives_fit(have jsonb, want jsonb) RETURNS boolean
         FROM generate_series(1, (1 << jsonb_array_length(want)) - 1) AS subset
     );
 
+-- Every change of a server, a reservation or a binding carries the transaction that made it. A catalog in memory asks
+-- for what was changed by transactions that were not over when it asked last; numbers of a sequence would not do, since
+-- they are not in the order of commits.
+-- +goose StatementBegin
+CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    NEW.changed_by := pg_current_xact_id();
+    NEW.version := greatest(NEW.version, OLD.version + 1); -- also when a person forgot it
+    RETURN NEW;
+END $$;
+-- +goose StatementEnd
+
 CREATE TABLE servers (
     organization_id text COLLATE "C" NOT NULL,
     id              uuid NOT NULL,
@@ -101,6 +113,7 @@ CREATE TABLE servers (
     version         bigint NOT NULL DEFAULT 1,
     created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     updated_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    changed_by      xid8 NOT NULL DEFAULT pg_current_xact_id(),
     CONSTRAINT servers_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT servers_one_per_source UNIQUE (organization_id, source, external_id),
     CONSTRAINT servers_state_known CHECK
@@ -133,6 +146,8 @@ CREATE FUNCTION freeze_server(s servers) RETURNS jsonb LANGUAGE sql STABLE PARAL
         'attributes', s.attributes, 'state', s.state, 'state_reason', s.state_reason, 'version', s.version,
         'created_at', s.created_at, 'updated_at', s.updated_at));
 
+CREATE INDEX servers_changed ON servers (changed_by);
+CREATE TRIGGER servers_note_change BEFORE UPDATE ON servers FOR EACH ROW EXECUTE FUNCTION note_change();
 CREATE TRIGGER servers_are_kept BEFORE DELETE ON servers FOR EACH ROW
     EXECUTE FUNCTION refuse('A server is never deleted, since old reservations and bindings speak of it: retire it instead.');
 CREATE TRIGGER servers_are_kept_all BEFORE TRUNCATE ON servers FOR EACH STATEMENT
@@ -186,6 +201,7 @@ CREATE TABLE reservations (
     reason          jsonb NOT NULL,
     server          jsonb NOT NULL, -- price and specification as they were
     decision_id     uuid NOT NULL,
+    changed_by      xid8 NOT NULL DEFAULT pg_current_xact_id(),
     CONSTRAINT reservations_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT reservations_state_known CHECK (state IN ('held', 'converted', 'expired', 'cancelled')),
     CONSTRAINT reservations_final_is_complete CHECK
@@ -205,6 +221,9 @@ CREATE INDEX reservations_of_order ON reservations (organization_id, order_id, i
 CREATE INDEX reservations_of_server ON reservations (organization_id, server_id, id);
 CREATE INDEX reservations_open_of_customer ON reservations (organization_id, customer_ref) WHERE state = 'held';
 
+CREATE INDEX reservations_changed ON reservations (changed_by); -- the catalogs in memory
+
+CREATE TRIGGER reservations_note_change BEFORE UPDATE ON reservations FOR EACH ROW EXECUTE FUNCTION note_change();
 CREATE TRIGGER reservations_start_held BEFORE INSERT ON reservations FOR EACH ROW WHEN (NEW.state <> 'held')
     EXECUTE FUNCTION refuse('A reservation begins as held.');
 CREATE TRIGGER reservations_identity_fixed BEFORE UPDATE ON reservations FOR EACH ROW
@@ -255,6 +274,8 @@ CREATE TABLE bindings (
     end_reason      text,
     delivery_failed boolean NOT NULL DEFAULT false,
     version         bigint NOT NULL DEFAULT 1,
+    fence           bigint NOT NULL DEFAULT nextval('reservation_fence'), -- its reservation's, or a new one
+    changed_by      xid8 NOT NULL DEFAULT pg_current_xact_id(),
     CONSTRAINT bindings_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT bindings_decided_in_time CHECK (decided_at < hold_expires_at),
     CONSTRAINT bindings_conversion_complete CHECK (
@@ -271,14 +292,17 @@ CREATE INDEX bindings_of_order ON bindings (organization_id, order_id, id);
 CREATE INDEX bindings_of_server ON bindings (organization_id, server_id, id);
 CREATE INDEX bindings_of_service ON bindings (organization_id, service_id, id);
 
+CREATE INDEX bindings_changed ON bindings (changed_by); -- the catalogs in memory
+
+CREATE TRIGGER bindings_note_change BEFORE UPDATE ON bindings FOR EACH ROW EXECUTE FUNCTION note_change();
 CREATE TRIGGER bindings_start_active BEFORE INSERT ON bindings FOR EACH ROW WHEN (NEW.ended_at IS NOT NULL)
     EXECUTE FUNCTION refuse('A binding begins active.');
 CREATE TRIGGER bindings_identity_fixed BEFORE UPDATE ON bindings FOR EACH ROW
     WHEN ((OLD.organization_id, OLD.id, OLD.server_id, OLD.service_id, OLD.reservation_id, OLD.order_id, OLD.order_line,
-           OLD.unit, OLD.decided_at, OLD.hold_expires_at, OLD.server)
+           OLD.unit, OLD.decided_at, OLD.hold_expires_at, OLD.server, OLD.fence)
         IS DISTINCT FROM
           (NEW.organization_id, NEW.id, NEW.server_id, NEW.service_id, NEW.reservation_id, NEW.order_id, NEW.order_line,
-           NEW.unit, NEW.decided_at, NEW.hold_expires_at, NEW.server))
+           NEW.unit, NEW.decided_at, NEW.hold_expires_at, NEW.server, NEW.fence))
     EXECUTE FUNCTION refuse('A binding keeps its server, service, reservation and order line: end it and make a new one.');
 CREATE TRIGGER bindings_end_once BEFORE UPDATE ON bindings FOR EACH ROW
     WHEN (OLD.ended_at IS NOT NULL AND (OLD.ended_at, OLD.ended_by_kind, OLD.ended_by)
@@ -462,8 +486,9 @@ CREATE TABLE decisions (
     by_kind         text NOT NULL,
     by_id           text,
     body            jsonb NOT NULL,
-    roster_hash     bytea, -- which servers were looked at
-    verdicts_hash   bytea, -- what spoke against each of them
+    roster_hash     bytea, -- which servers were looked at, and of which kinds
+    reasons_hash    bytea, -- what spoke against each kind
+    statuses        int[], -- in which status each server was: symbol, length, symbol, length …
     sampled         boolean NOT NULL DEFAULT false,
     CONSTRAINT decisions_pkey PRIMARY KEY (organization_id, id)
 ) PARTITION BY RANGE (id);

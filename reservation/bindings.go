@@ -38,6 +38,9 @@ func (s *Service) BindDirectly(ctx context.Context, caller identity.Caller, bind
 			map[string]string{"server": string(bind.ServerID), "service_id": bind.ServiceID, "reason": bind.Reason})
 		return nil
 	})
+	if err == nil {
+		s.watcher.BindingChanged(made)
+	}
 	return made, err
 }
 
@@ -62,6 +65,9 @@ func (s *Service) EndBinding(ctx context.Context, caller identity.Caller, id Bin
 			map[string]string{"reason": end.Reason, "server_state": string(end.StateAfter())})
 		return nil
 	})
+	if err == nil {
+		s.watcher.BindingChanged(ended)
+	}
 	return ended, err
 }
 

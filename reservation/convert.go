@@ -35,6 +35,9 @@ func (s *Service) Convert(ctx context.Context, caller identity.Caller, id ID, to
 		return nil, err
 	}
 	result.Reservation = r
+	if result.Binding != nil {
+		s.watcher.BindingChanged(result.Binding)
+	}
 	if result.Repeated {
 		result.Binding, err = s.store.Binding(ctx, caller.Organization, r.BindingID)
 	}

@@ -73,6 +73,7 @@ type Binding struct {
 	EndReason      string
 	DeliveryFailed bool
 	Version        int64
+	Fence          int64 // its reservation's, or a new one for a direct binding
 }
 
 // Active tells whether the server is still sold.

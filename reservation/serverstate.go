@@ -43,6 +43,7 @@ func (s *Service) ChangeServerState(ctx context.Context, caller identity.Caller,
 	if err != nil {
 		return nil, err
 	}
+	s.watcher.ServersChanged(caller.Organization)
 	return changed, refusal
 }
 

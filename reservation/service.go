@@ -10,13 +10,19 @@ import (
 
 // Service is what people and programs do with a reservation after it was made. Safe for concurrent use.
 type Service struct {
-	store  Store
-	tokens TokenKeys
+	store   Store
+	tokens  TokenKeys
+	watcher Watcher
 }
 
 // NewService returns the service over a store and the keys of the hold tokens.
 func NewService(store Store, tokens TokenKeys) *Service {
-	return &Service{store: store, tokens: tokens}
+	return &Service{store: store, tokens: tokens, watcher: nobody{}}
+}
+
+// WatchedBy returns the same service, whose commits the watcher is told.
+func (s *Service) WatchedBy(watcher Watcher) *Service {
+	return &Service{store: s.store, tokens: s.tokens, watcher: watcher}
 }
 
 // Reservation returns one reservation of the caller's organization, or ErrNotFound.
@@ -114,6 +120,7 @@ func (s *Service) change(
 	if err != nil {
 		return nil, err
 	}
+	s.watcher.ReservationChanged(changed)
 	return changed, refusal
 }
 

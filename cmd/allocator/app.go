@@ -48,6 +48,7 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, o appOptions) (*app, error)
 	if err != nil {
 		return nil, err
 	}
+	allocator := allocation.New(postgres.NewAllocations(pool), releaseSwitch{release}, o.tokens)
 	return &app{
 		pool:          pool,
 		organizations: identity.NewOrganizations(postgres.NewOrganizations(pool), o.minHold),
@@ -56,8 +57,8 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, o appOptions) (*app, error)
 		release:       release,
 		audit:         events.NewAudit(postgres.NewAudit(pool), time.Now),
 		servers:       inventory.NewService(postgres.NewServers(pool)),
-		allocator:     allocation.New(postgres.NewAllocations(pool), releaseSwitch{release}, o.tokens),
-		reservations:  reservation.NewService(postgres.NewReservations(pool), o.tokens),
+		allocator:     allocator,
+		reservations:  reservation.NewService(postgres.NewReservations(pool), o.tokens).WatchedBy(allocator.Watcher()),
 	}, nil
 }
 

@@ -28,7 +28,7 @@ func scanDecision(row pgx.Row) (*allocation.Decision, error) {
 		body     []byte
 	)
 	err := row.Scan(&d.Organization, &id, &d.CreatedAt, &d.Order.OrderID, &d.Order.Line, &d.Order.Unit, &d.Outcome,
-		&d.Cause, &about, &by, &byID, &body, &d.Frozen.Sampled)
+		&d.Cause, &about, &by, &byID, &body, &d.Pack.Sampled)
 	if err != nil {
 		return nil, err
 	}
@@ -86,27 +86,19 @@ func (a *Allocations) Decisions(
 	return collect(rows, err, scanDecision)
 }
 
-// FrozenCandidates implements allocation.Store.
-func (a *Allocations) FrozenCandidates(
+// FrozenPack implements allocation.Store.
+func (a *Allocations) FrozenPack(
 	ctx context.Context, org identity.OrganizationID, id allocation.DecisionID,
-) (allocation.FrozenList, error) {
+) (allocation.FrozenPack, error) {
+	var pack allocation.FrozenPack
 	key, known := parseID(decisionIDPrefix, string(id))
 	if !known {
-		return allocation.FrozenList{}, reservation.ErrNotFound
+		return pack, reservation.ErrNotFound
 	}
-	var list allocation.FrozenList
-	var roster, verdicts []byte
 	const newest = `(SELECT body FROM decision_lists l WHERE l.organization_id = d.organization_id AND l.hash = `
-	err := a.pool.QueryRow(ctx, `SELECT d.sampled, `+newest+`d.roster_hash LIMIT 1), `+newest+`d.verdicts_hash LIMIT 1)
-		FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`, org, key).Scan(&list.Sampled, &roster, &verdicts)
-	if err != nil || roster == nil || verdicts == nil {
-		return list, notFound(err)
-	}
-	var r rosterList
-	var v verdictList
-	if err := errors.Join(json.Unmarshal(roster, &r), json.Unmarshal(verdicts, &v)); err != nil {
-		return list, err
-	}
-	list.Candidates, err = unpackLists(r, v)
-	return list, err
+	err := a.pool.QueryRow(ctx, `SELECT d.sampled, d.statuses, d.roster_hash, `+newest+`d.roster_hash LIMIT 1),
+			d.reasons_hash, `+newest+`d.reasons_hash LIMIT 1)
+		FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`, org, key).
+		Scan(&pack.Sampled, &pack.Statuses, &pack.Roster.Hash, &pack.Roster.Body, &pack.Reasons.Hash, &pack.Reasons.Body)
+	return pack, notFound(err)
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -9,70 +8,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"allocator/allocation"
 	"allocator/inventory"
 	"allocator/reservation"
 	"allocator/store/postgres/postgrestest"
 )
-
-// What a decision froze comes back as it was, whatever stood in it.
-//
-// Requirements: R38
-func TestFrozenListsComeBack(t *testing.T) {
-	t.Parallel()
-	reason := rapid.Custom(func(rt *rapid.T) allocation.Reason {
-		return allocation.Reason{Code: pick(rt, "code", allocation.Codes()...), Requirement: pick(rt, "requirement", "", "sites", "cpu.cores_min")}
-	})
-	candidate := rapid.Custom(func(rt *rapid.T) allocation.FrozenCandidate {
-		return allocation.FrozenCandidate{
-			Server: inventory.ServerID(pick(rt, "server", "srv_1", "srv_2", "")), Name: pick(rt, "name", orUnknown...), Site: pick(rt, "site", words...),
-			Reasons: rapid.SliceOfN(reason, 0, 3).Draw(rt, "reasons"),
-		}
-	})
-	rapid.Check(t, func(rt *rapid.T) {
-		frozen := rapid.SliceOf(candidate).Draw(rt, "candidates")
-		roster, verdicts := packLists(frozen)
-		require.LessOrEqual(rt, len(verdicts.Reasons), len(frozen))
-		for i, distinct := range verdicts.Reasons {
-			require.Equal(rt, i, slices.IndexFunc(verdicts.Reasons, func(r []allocation.Reason) bool { return slices.Equal(r, distinct) }), "stored twice")
-		}
-		back, err := unpackLists(throughJSON(rt, roster), throughJSON(rt, verdicts))
-		require.NoError(rt, err)
-		require.Equal(rt, frozen, back)
-	})
-}
-
-func throughJSON[T any](rt *rapid.T, value T) (back T) {
-	require.NoError(rt, json.Unmarshal([]byte(asJSON(rt, value)), &back))
-	return back
-}
-
-// A list that this version cannot read is said to be one, and never shown as something else.
-//
-// Requirements: R38
-func TestFrozenListsThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	roster := func() rosterList { return rosterList{V: 1, Servers: [][3]string{{"srv_1", "m", "FSN1"}}} }
-	verdicts := func() verdictList {
-		return verdictList{V: 1, Reasons: [][]allocation.Reason{{}}, Of: []int{0}}
-	}
-	_, err := unpackLists(roster(), verdicts())
-	require.NoError(t, err)
-	for name, spoil := range map[string]func(*rosterList, *verdictList){
-		"a newer roster":             func(r *rosterList, _ *verdictList) { r.V = 2 },
-		"newer verdicts":             func(_ *rosterList, v *verdictList) { v.V = 2 },
-		"a server without verdict":   func(_ *rosterList, v *verdictList) { v.Of = nil },
-		"reasons that are not there": func(_ *rosterList, v *verdictList) { v.Of = []int{1} },
-		"reasons before the first":   func(_ *rosterList, v *verdictList) { v.Of = []int{-1} },
-	} {
-		r, v := roster(), verdicts()
-		spoil(&r, &v)
-		_, err := unpackLists(r, v)
-		require.Error(t, err, name)
-	}
-}
 
 // sold is an organization with reservations in every state, one line each, and a neighbour with as many.
 func sold(t *testing.T) *pgxpool.Pool {
@@ -277,7 +218,7 @@ func TestStrangersAreNotFound(t *testing.T) {
 	for _, id := range []allocation.DecisionID{allocation.DecisionID(formatID("dec_", newID())), "dec_", "", allocation.DecisionID(theirs[0].ID)} {
 		_, err := decisions.Decision(t.Context(), "acme", id)
 		require.Equal(t, reservation.ErrNotFound, err, string(id))
-		_, err = decisions.FrozenCandidates(t.Context(), "acme", id)
+		_, err = decisions.FrozenPack(t.Context(), "acme", id)
 		require.Equal(t, reservation.ErrNotFound, err, string(id))
 	}
 	longAgo := uuid.Must(uuid.FromBytes(append([]byte{1, 0x60, 0, 0, 0, 0, 0x70}, make([]byte, 9)...))) // of the year 2017

@@ -85,7 +85,7 @@ func orNull(text string) *string {
 
 const bindingColumns = `b.organization_id, b.id, b.server, b.service_id, b.reservation_id, coalesce(b.order_id, ''),
 	coalesce(b.order_line, ''), coalesce(b.unit, 0), b.since, b.created_at, b.created_by_kind, b.created_by,
-	coalesce(b.reason, ''), b.ended_at, b.ended_by_kind, b.ended_by, coalesce(b.end_reason, ''), b.delivery_failed, b.version`
+	coalesce(b.reason, ''), b.ended_at, b.ended_by_kind, b.ended_by, coalesce(b.end_reason, ''), b.delivery_failed, b.version, b.fence`
 
 func scanBinding(row pgx.Row) (*reservation.Binding, error) {
 	var (
@@ -97,7 +97,7 @@ func scanBinding(row pgx.Row) (*reservation.Binding, error) {
 	)
 	err := row.Scan(&b.Organization, &id, &server, &b.ServiceID, &from, &b.Order.OrderID,
 		&b.Order.Line, &b.Order.Unit, &b.Since, &b.CreatedAt, &made, &madeBy,
-		&b.Reason, &b.EndedAt, &endedKind, &endedBy, &b.EndReason, &b.DeliveryFailed, &b.Version)
+		&b.Reason, &b.EndedAt, &endedKind, &endedBy, &b.EndReason, &b.DeliveryFailed, &b.Version, &b.Fence)
 	if err != nil {
 		return nil, err
 	}

@@ -166,9 +166,9 @@ func (c *changing) RecordRefusedConversion(
 
 const insertBindingSQL = `WITH made AS (
 		INSERT INTO bindings (organization_id, id, server_id, service_id, reservation_id, order_id, order_line, unit,
-			since, created_by_kind, created_by, decided_at, hold_expires_at, server)
+			since, created_by_kind, created_by, decided_at, hold_expires_at, server, fence)
 		SELECT r.organization_id, $3, r.server_id, $4, r.id, r.order_id, r.order_line, r.unit,
-			clock.at, $5, $6, clock.at, r.expires_at, r.server
+			clock.at, $5, $6, clock.at, r.expires_at, r.server, r.fence
 		FROM reservations r, (SELECT clock_timestamp() AS at) clock
 		WHERE r.organization_id = $1 AND r.id = $2 AND r.state = 'held' AND r.expires_at > clock.at
 		RETURNING *

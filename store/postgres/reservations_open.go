@@ -14,22 +14,37 @@ import (
 )
 
 // Allocations makes reservations and keeps decisions. It implements allocation.Store.
-type Allocations struct{ pool *pgxpool.Pool }
+type Allocations struct {
+	pool  *pgxpool.Pool
+	lists *listCache
+}
 
 var _ allocation.Store = (*Allocations)(nil)
 
 // NewAllocations makes the store.
-func NewAllocations(pool *pgxpool.Pool) *Allocations { return &Allocations{pool: pool} }
+func NewAllocations(pool *pgxpool.Pool) *Allocations {
+	return &Allocations{pool: pool, lists: &listCache{}}
+}
 
 // InTx implements allocation.Store.
 func (a *Allocations) InTx(ctx context.Context, fn func(ctx context.Context, tx allocation.Tx) error) error {
-	return inTx(ctx, a.pool, func(ctx context.Context, t *tx) error {
-		return fn(ctx, &reserving{tx: t})
+	var r *reserving
+	err := inTx(ctx, a.pool, func(ctx context.Context, t *tx) error {
+		r = &reserving{tx: t, lists: a.lists}
+		return fn(ctx, r)
 	})
+	if err == nil {
+		a.lists.remember(r.written)
+	}
+	return err
 }
 
 // reserving is the transaction of one walk. It implements allocation.Tx.
-type reserving struct{ *tx }
+type reserving struct {
+	*tx
+	lists   *listCache
+	written [][]byte // hashes of the lists that this transaction stores
+}
 
 const keySQL = `SELECT ` + reservationColumns + fromReservations + `
 	WHERE r.organization_id = $1 AND r.idempotency_key = $2`
@@ -116,17 +131,6 @@ const snapshotSQL = `SELECT ` + serverColumns + `, clock.at,
 		AND h.expires_at > clock.at
 	WHERE s.organization_id = $1
 	ORDER BY s.id`
-
-// Snapshot implements allocation.Tx.
-func (r *reserving) Snapshot(ctx context.Context, org identity.OrganizationID) (allocation.Snapshot, error) {
-	var snapshot allocation.Snapshot
-	err := r.send(ctx, step{sql: clockSQL, read: oneRow(new(bool), func(row pgx.Rows) error {
-		return row.Scan(&snapshot.At)
-	})}, step{sql: snapshotSQL, args: []any{org}, read: func(rows pgx.Rows) error {
-		return readSnapshot(rows, &snapshot)
-	}}, step{at: gate.ReserveAfterList})
-	return snapshot, err
-}
 
 // Snapshot implements allocation.Store.
 func (a *Allocations) Snapshot(ctx context.Context, org identity.OrganizationID) (allocation.Snapshot, error) {

@@ -80,7 +80,7 @@ func (r *reserving) Try(ctx context.Context, try allocation.Attempt) (allocation
 		return allocation.TryResult{}, err
 	}
 	var answer judged
-	r.later(`SAVEPOINT candidate`)
+	r.queue = append(r.queue, step{at: gate.ReserveAfterList}, step{sql: `SAVEPOINT candidate`})
 	err = r.send(ctx,
 		step{sql: lockCandidateSQL, args: []any{try.Organization, server}},
 		step{at: gate.ReserveAfterLock},

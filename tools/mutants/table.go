@@ -48,7 +48,7 @@ var mutants = []mutant{
 	},
 	{
 		"savepoint", "6", try,
-		"r.later(`SAVEPOINT candidate`)", "",
+		", step{sql: `SAVEPOINT candidate`})", ")",
 		races, "TestASavepointPerAttempt|TestFiveLostRacesEndTheWalk",
 	},
 	{
@@ -151,7 +151,7 @@ var mutants = []mutant{
 	},
 	{
 		"specification of the day", "8", deeds,
-		"clock.at, $5, $6, clock.at, r.expires_at, r.server", "clock.at, $5, $6, clock.at, r.expires_at, (SELECT freeze_server(s) FROM servers s WHERE s.organization_id = r.organization_id AND s.id = r.server_id)",
+		"clock.at, $5, $6, clock.at, r.expires_at, r.server, r.fence", "clock.at, $5, $6, clock.at, r.expires_at, (SELECT freeze_server(s) FROM servers s WHERE s.organization_id = r.organization_id AND s.id = r.server_id), r.fence",
 		races, "TestFrozenReasonAndPrice",
 	},
 	{

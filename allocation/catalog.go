@@ -1,0 +1,157 @@
+package allocation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"allocator/identity"
+	"allocator/inventory"
+	"allocator/reservation"
+)
+
+// DefaultMaxAge is how old a catalog may be before a request brings it up to date first.
+const DefaultMaxAge = 100 * time.Millisecond
+
+// Catalog keeps in memory what servers an organization has and who holds them, so that the first pass of a request costs
+// nothing of the database. It is a hint and never an authority: the lock step judges again in SQL, and no_capacity is
+// said only after one more read of the database. What this process writes is known at once, what others write after at
+// most the maximum age; nothing has to be delivered for that, so a paused or restarted process heals by itself.
+//
+// Safe for concurrent use. An organization is read in full when it is first asked about.
+type Catalog struct {
+	maxAge time.Duration
+
+	mu   sync.Mutex
+	orgs map[identity.OrganizationID]*tracked
+}
+
+// tracked is one organization's index and when it was read last.
+type tracked struct {
+	*index
+	reading chan struct{} // held by the one that reads what is new
+
+	mu   sync.Mutex
+	read time.Time // by this process's monotonic clock; zero: out of date
+	busy map[inventory.ServerID]int
+}
+
+func newCatalog() *Catalog {
+	return &Catalog{maxAge: DefaultMaxAge, orgs: map[identity.OrganizationID]*tracked{}}
+}
+
+func (c *Catalog) tracked(org identity.OrganizationID) *tracked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.orgs[org]
+	if t == nil {
+		t = &tracked{index: newIndex(), reading: make(chan struct{}, 1), busy: map[inventory.ServerID]int{}}
+		c.orgs[org] = t
+	}
+	return t
+}
+
+// maxBehind is how old a catalog may be while a sibling is reading what is new; then a request waits for it.
+const maxBehind = 2 * time.Second
+
+// bringUp reads what is new if the index is too old. Of requests that come together one reads, and the others go on
+// with what is known, unless that is nothing or very old.
+func (t *tracked) bringUp(ctx context.Context, maxAge time.Duration, read Feed) error {
+	for !t.youngerThan(maxAge) {
+		select {
+		case t.reading <- struct{}{}:
+			return t.readNow(ctx, read)
+		default:
+		}
+		if maxAge > 0 && t.youngerThan(maxBehind) {
+			return nil
+		}
+		select {
+		case t.reading <- struct{}{}:
+			<-t.reading // the sibling has finished
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// readNow is called by the one that has t.reading.
+func (t *tracked) readNow(ctx context.Context, read Feed) error {
+	defer func() { <-t.reading }()
+	began := time.Now() //nolint:forbidigo // the age of what is in memory is no deadline of a reservation
+	news, err := read(ctx, t.position())
+	if err != nil {
+		return err
+	}
+	t.apply(news)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.read = began
+	return nil
+}
+
+func (t *tracked) youngerThan(age time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.read.IsZero() && time.Since(t.read) < age //nolint:forbidigo // likewise
+}
+
+// position is where the next read goes on; 0 before the first.
+func (x *index) position() Horizon {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.horizon
+}
+
+// claim marks a server as being tried by a request of this process, until release.
+func (t *tracked) claim(id inventory.ServerID) (release func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.busy[id]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.busy[id]--; t.busy[id] == 0 {
+			delete(t.busy, id)
+		}
+	}
+}
+
+func (t *tracked) isBusy(id inventory.ServerID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.busy[id] > 0
+}
+
+// ReservationChanged takes in what this process has just committed about a reservation. It implements
+// reservation.Watcher.
+func (c *Catalog) ReservationChanged(r *reservation.Reservation) {
+	if r.State == reservation.StateConverted {
+		return // its binding says what became of the server
+	}
+	c.tracked(r.Organization).apply(News{Holdings: []Holding{{
+		Server: r.Server.ID, Fence: r.Fence, Version: r.Version, Taken: r.State.Holds(), Until: r.ExpiresAt,
+	}}})
+}
+
+// BindingChanged takes in what this process has just committed about a binding. The end of one changes its server's
+// record as well, which the next request reads.
+func (c *Catalog) BindingChanged(b *reservation.Binding) {
+	t := c.tracked(b.Organization)
+	t.apply(News{Holdings: []Holding{{
+		Server: b.Server.ID, Fence: b.Fence, Sold: true, Version: b.Version, Taken: b.Active(),
+	}}})
+	if !b.Active() {
+		t.outdate()
+	}
+}
+
+// ServersChanged lets the next request of the organization read what is new.
+func (c *Catalog) ServersChanged(org identity.OrganizationID) { c.tracked(org).outdate() }
+
+func (t *tracked) outdate() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.read = time.Time{}
+}

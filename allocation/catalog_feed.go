@@ -1,0 +1,46 @@
+package allocation
+
+import (
+	"context"
+	"time"
+
+	"allocator/inventory"
+)
+
+// Feed reads what the database knows that a catalog does not: everything if since is 0, else what was changed by
+// transactions that were not over at that horizon, which may repeat what is known. It locks nothing.
+type Feed func(ctx context.Context, since Horizon) (News, error)
+
+// Horizon is a place in the history of the database: the oldest transaction that was not over when it was read.
+type Horizon uint64
+
+// News is what one read of a Feed brought.
+type News struct {
+	At       time.Time // the database's clock
+	Horizon  Horizon   // where the next read goes on
+	Servers  []inventory.Server
+	Holdings []Holding
+}
+
+// Holding says what became of one server. Of two about the same server the one with the larger (Fence, Sold, Version)
+// is the later, whatever order they arrive in: the fence grows under the server's row lock, a binding comes after the
+// reservation whose fence it carries, and the version grows with every change of the same row.
+type Holding struct {
+	Server  inventory.ServerID
+	Fence   int64
+	Sold    bool // about a binding, not a reservation
+	Version int64
+	Taken   bool      // still held or still bound
+	Until   time.Time // the deadline of a hold
+}
+
+// laterThan tells whether h is the later word about the server.
+func (h *Holding) laterThan(fence int64, sold bool, version int64) bool {
+	if h.Fence != fence {
+		return h.Fence > fence
+	}
+	if h.Sold != sold {
+		return h.Sold
+	}
+	return h.Version > version
+}

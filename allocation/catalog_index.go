@@ -1,0 +1,245 @@
+package allocation
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"sync"
+	"time"
+
+	"allocator/inventory"
+)
+
+var zeroTime time.Time
+
+// entry is one server in memory.
+type entry struct {
+	id      inventory.ServerID
+	name    string
+	rack    string
+	hash    uint64
+	kind    int32
+	status  status
+	version int64 // of the record
+
+	// the latest word about who holds it
+	fence       int64
+	holdVersion int64
+	sold        bool
+	until       int64 // Unix microseconds; of a hold
+}
+
+// status is a server's state and what holds it.
+type status struct {
+	state inventory.State
+	hold  holding
+}
+
+// holding is what a server is taken by.
+type holding uint8
+
+const (
+	nobody holding = iota
+	held
+	bound
+)
+
+func (s status) free() bool { return s.state.Sellable() && s.hold == nobody }
+
+// verdict is what a status alone says against a server.
+func (s status) verdict() Verdict {
+	f := Facts{Server: inventory.Server{State: s.state}, Held: s.hold == held, Bound: s.hold == bound}
+	return judge(statusRules, nil, &f)
+}
+
+// index is the catalog of one organization. The lock is for readers and for those who apply news.
+type index struct {
+	mu      sync.RWMutex
+	servers []entry
+	at      map[inventory.ServerID]int32
+	kinds   []*kind
+	kindAt  map[string]int32
+	totals  map[status]int
+	due     dueHeap
+	now     time.Time // the database's clock when it was read last
+	horizon Horizon
+	roster  uint64 // grows whenever a server comes, or changes its kind or its name
+
+	packs struct { // the packed roster of that number, made when it is first frozen
+		sync.Mutex
+		of    uint64
+		blob  Blob
+		kinds []int32
+	}
+}
+
+func newIndex() *index {
+	return &index{at: map[inventory.ServerID]int32{}, kindAt: map[string]int32{}, totals: map[status]int{}}
+}
+
+// apply takes in news; what is older than what is known changes nothing.
+func (x *index) apply(news News) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.addServers(news.Servers)
+	for i := range news.Holdings {
+		x.hold(&news.Holdings[i])
+	}
+	if news.At.After(x.now) {
+		x.now = news.At
+	}
+	x.horizon = max(x.horizon, news.Horizon)
+	x.letGo()
+}
+
+// addServers takes in records, those of a kind that grows together at once.
+func (x *index) addServers(records []inventory.Server) {
+	grown := map[int32][]int32{}
+	for i := range records {
+		s := &records[i]
+		at, known := x.at[s.ID]
+		if known && x.servers[at].version >= s.Version {
+			continue
+		}
+		k := x.kindOf(s)
+		if !known {
+			at = int32(len(x.servers)) //nolint:gosec // an organization has fewer servers than that
+			x.at[s.ID] = at
+			x.servers = append(x.servers, entry{id: s.ID, hash: hashID(s.ID), kind: -1})
+		}
+		e := &x.servers[at]
+		if e.kind != k {
+			x.leaveKind(e)
+			grown[k] = append(grown[k], at)
+			e.kind = k
+			x.roster++
+		} else if e.name != s.Name {
+			x.roster++
+		}
+		e.name, e.rack, e.version = s.Name, s.Rack, s.Version
+		x.setStatus(e, status{state: s.State, hold: e.status.hold})
+	}
+	for k, members := range grown {
+		x.grow(x.kinds[k], members)
+	}
+}
+
+func (x *index) kindOf(s *inventory.Server) int32 {
+	shared := common(*s)
+	key := kindKey(shared)
+	k, known := x.kindAt[key]
+	if !known {
+		k = int32(len(x.kinds)) //nolint:gosec // fewer than servers
+		x.kindAt[key] = k
+		x.kinds = append(x.kinds, &kind{facts: Facts{Server: shared}, size: shared.Size()})
+	}
+	return k
+}
+
+// leaveKind takes a server out of the kind that it was of.
+func (x *index) leaveKind(e *entry) {
+	if e.kind < 0 {
+		return
+	}
+	k := x.kinds[e.kind]
+	rest := make([]int32, 0, len(k.order))
+	for _, member := range k.order {
+		if x.servers[member].id != e.id {
+			rest = append(rest, member)
+		}
+	}
+	k.order = nil
+	e.kind = -1
+	x.grow(k, rest)
+}
+
+// grow rebuilds a kind with more members.
+func (x *index) grow(k *kind, members []int32) {
+	k.order = append(k.order, members...)
+	slices.SortFunc(k.order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(x.servers[a].hash, x.servers[b].hash), cmp.Compare(x.servers[a].id, x.servers[b].id))
+	})
+	k.hash = make([]uint64, len(k.order))
+	k.free = make([]uint64, (len(k.order)+63)/64)
+	k.nFree = 0
+	for place, member := range k.order {
+		k.hash[place] = x.servers[member].hash
+		k.setFree(place, x.servers[member].status.free())
+	}
+}
+
+// setStatus moves a server from one status to another, in every count that knows of it.
+func (x *index) setStatus(e *entry, next status) {
+	if e.status.state != "" {
+		x.totals[e.status]--
+	}
+	x.totals[next]++
+	e.status = next
+	if e.kind < 0 {
+		return
+	}
+	k := x.kinds[e.kind]
+	for place := k.place(e.hash); place < len(k.order) && k.hash[place] == e.hash; place++ {
+		if x.servers[k.order[place]].id == e.id {
+			k.setFree(place, next.free())
+		}
+	}
+}
+
+// hold takes in what became of a server.
+func (x *index) hold(h *Holding) {
+	at, known := x.at[h.Server]
+	if !known {
+		return // its record comes with a later read, and this word again with it
+	}
+	e := &x.servers[at]
+	if !h.laterThan(e.fence, e.sold, e.holdVersion) {
+		return
+	}
+	e.fence, e.sold, e.holdVersion, e.until = h.Fence, h.Sold, h.Version, h.Until.UnixMicro()
+	next := nobody
+	switch {
+	case h.Taken && h.Sold:
+		next = bound
+	case h.Taken:
+		next = held
+		heap.Push(&x.due, dueAt{until: e.until, server: at, fence: e.fence})
+	}
+	x.setStatus(e, status{state: e.status.state, hold: next})
+}
+
+// letGo frees the servers whose hold is past its deadline by the database's clock as it was read last.
+func (x *index) letGo() {
+	now := x.now.UnixMicro()
+	for len(x.due) > 0 && x.due[0].until <= now {
+		d := heap.Pop(&x.due).(dueAt) //nolint:forcetypeassert // the heap holds nothing else
+		e := &x.servers[d.server]
+		if e.status.hold == held && e.fence == d.fence && e.until <= now {
+			x.setStatus(e, status{state: e.status.state, hold: nobody})
+		}
+	}
+}
+
+// dueAt is a hold that ends; one that was renewed or ended meanwhile is passed over when its time comes.
+type dueAt struct {
+	until  int64
+	server int32
+	fence  int64
+}
+
+// dueHeap is a container/heap of holds by their deadline.
+type dueHeap []dueAt
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].until < h[j].until }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueAt)) } //nolint:forcetypeassert // container/heap's contract
+
+// Pop implements heap.Interface.
+func (h *dueHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}

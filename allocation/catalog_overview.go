@@ -1,0 +1,205 @@
+package allocation
+
+import (
+	"cmp"
+	"slices"
+
+	"allocator/inventory"
+)
+
+// overview judges the whole inventory in memory: kinds at once, then what differs within a kind.
+func (x *index) overview(wanted *Requirements, key string, busy func(inventory.ServerID) bool) *overview {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	o := &overview{seenAt: x.now, version: x.horizon, servers: len(x.servers)}
+	pass := &pass{index: x, wanted: wanted, key: key, seed: hashText(key), kinds: x.judgeKinds(wanted)}
+	pass.own = wanted.asksOwn()
+	o.counts = pass.counts()
+	o.ranked, o.eligible = pass.best(MaxScanned+1, busy)
+	if o.eligible == 0 {
+		o.cause, o.next = pass.emptyHanded()
+		o.nearest = nearestOf(pass.eligibleWithout)
+	}
+	o.frozen = pass.freeze()
+	return o
+}
+
+// asksOwn tells whether the order asks for what servers of one kind can differ in.
+func (r *Requirements) asksOwn() bool { return len(r.Racks) > 0 || len(r.Servers) > 0 }
+
+// judgeKinds judges every kind as if its servers were ready and free.
+func (x *index) judgeKinds(wanted *Requirements) []Verdict {
+	verdicts := make([]Verdict, len(x.kinds))
+	for i, k := range x.kinds {
+		verdicts[i] = judge(kindRules, wanted, &k.facts)
+	}
+	return verdicts
+}
+
+// pass is one request's look at the catalog, which is locked for reading.
+type pass struct {
+	*index
+	wanted *Requirements
+	key    string
+	seed   uint64
+	kinds  []Verdict
+	own    bool
+}
+
+// ownVerdict judges a server's rack and id.
+func (p *pass) ownVerdict(e *entry) Verdict {
+	if !p.own {
+		return Verdict{}
+	}
+	f := Facts{Server: inventory.Server{ID: e.id, Rack: e.rack}}
+	return judge(ownRules, p.wanted, &f)
+}
+
+// counts adds up the reasons: of each kind times its servers, of each status times its servers, and of racks and ids
+// one by one if they were asked for.
+func (p *pass) counts() []ReasonCount {
+	t := newTally()
+	for i, k := range p.index.kinds {
+		t.add(p.kinds[i], len(k.order))
+	}
+	for s, n := range p.totals {
+		t.add(s.verdict(), n)
+	}
+	if p.own {
+		for i := range p.servers {
+			t.add(p.ownVerdict(&p.servers[i]), 1)
+		}
+	}
+	return t.counts()
+}
+
+// best returns the n best candidates and the number of all eligible ones. Those that another request of this process is
+// trying at this moment come last.
+func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]Candidate, int) {
+	fitting, eligible := p.fitting()
+	var idle, others []Candidate
+	rank := 0
+	for len(fitting) > 0 && len(idle) < n {
+		same := 1
+		for same < len(fitting) && compareKinds(fitting[0], fitting[same]) == 0 {
+			same++
+		}
+		for _, member := range p.orderEquals(fitting[:same], n) {
+			rank++
+			c := p.candidate(member, rank)
+			if busy(c.Server.ID) {
+				others = append(others, c)
+			} else {
+				idle = append(idle, c)
+			}
+		}
+		fitting = fitting[same:]
+	}
+	all := append(idle, others...)
+	return all[:min(len(all), n)], eligible
+}
+
+// fitting returns the kinds that fit and have free servers, in the order of the ranking, and how many servers that is.
+func (p *pass) fitting() (kinds []*kind, eligible int) {
+	for i, k := range p.index.kinds {
+		if p.kinds[i].Eligible() && k.nFree > 0 {
+			kinds = append(kinds, k)
+			eligible += k.nFree
+		}
+	}
+	if p.own {
+		eligible = 0
+		for i := range p.servers {
+			if e := &p.servers[i]; e.status.free() && p.kinds[e.kind].Eligible() && p.ownVerdict(e).Eligible() {
+				eligible++
+			}
+		}
+	}
+	slices.SortStableFunc(kinds, compareKinds)
+	return kinds, eligible
+}
+
+func compareKinds(a, b *kind) int {
+	return cmp.Or(cmp.Compare(a.size, b.size), comparePrice(a.facts.Server.Price, b.facts.Server.Price))
+}
+
+// orderEquals returns the first of the free servers of kinds that rank alike, in the order that the function of the same
+// name gives to a list of them.
+func (p *pass) orderEquals(kinds []*kind, n int) []int32 {
+	many := 0
+	for _, k := range kinds {
+		many += k.nFree
+	}
+	if p.own || many <= manyEquals {
+		return p.sortEquals(kinds)
+	}
+	chosen := make([]int32, 0, n)
+	for i := range n {
+		chosen = append(chosen, p.nearest(kinds, probe(p.seed, i), chosen))
+	}
+	return chosen
+}
+
+// sortEquals looks at all of them.
+func (p *pass) sortEquals(kinds []*kind) []int32 {
+	var all []equal
+	for _, k := range kinds {
+		k.nearest(0, func(member int32, _ uint64) bool {
+			if e := &p.servers[member]; p.ownVerdict(e).Eligible() {
+				all = append(all, equal{id: e.id, hash: e.hash, at: int(member)})
+			}
+			return true
+		})
+	}
+	members := make([]int32, len(all))
+	for i, e := range orderEquals(all, p.key) {
+		members[i] = int32(e.at) //nolint:gosec // a member's number, put there above
+	}
+	return members
+}
+
+// nearest finds the free server nearest to a probe that is not among the chosen. There are more free ones than chosen.
+func (p *pass) nearest(kinds []*kind, target uint64, chosen []int32) int32 {
+	best, bestDistance := int32(-1), uint64(0)
+	for _, k := range kinds {
+		k.nearest(target, func(member int32, distance uint64) bool {
+			if slices.Contains(chosen, member) {
+				return true
+			}
+			closer := distance < bestDistance || distance == bestDistance && p.servers[member].id < p.servers[max(best, 0)].id
+			if best < 0 || closer {
+				best, bestDistance = member, distance
+			}
+			return false
+		})
+	}
+	return best
+}
+
+// candidate puts a server together from its kind and what is its own.
+func (p *pass) candidate(member int32, rank int) Candidate {
+	e := &p.servers[member]
+	s := p.index.kinds[e.kind].facts.Server
+	s.ID, s.Name, s.Rack = e.id, e.name, e.rack
+	return Candidate{Server: &s, Rank: rank}
+}
+
+// eligibleWithout counts the free servers that only these rules speak against.
+func (p *pass) eligibleWithout(rules uint64) (n int) {
+	if p.own {
+		for i := range p.servers {
+			e := &p.servers[i]
+			v := p.kinds[e.kind].and(p.ownVerdict(e))
+			if e.status.free() && !v.Eligible() && v.all()&^rules == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	for i, k := range p.index.kinds {
+		if v := p.kinds[i]; !v.Eligible() && v.all()&^rules == 0 {
+			n += k.nFree
+		}
+	}
+	return n
+}
