@@ -57,6 +57,12 @@ func TestDrivesFitAsEveryAssignmentSays(t *testing.T) {
 	seen := map[bool]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		drives, groups := drawDrives(rt), drawGroups(rt)
+		if rapid.Bool().Draw(rt, "groups that fit") {
+			groups = nil
+			for _, d := range drives {
+				groups = append(groups, DriveGroup{CountMin: min(d.Count, 2), NominalGBMin: d.NominalGB, Medium: d.Medium})
+			}
+		}
 		want := assignable(units(drives), demands(groups))
 		require.Equal(rt, want, drivesFit(drives, groups), "%+v for %+v", drives, groups)
 		if len(groups) > 1 {
