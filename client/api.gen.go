@@ -652,6 +652,9 @@ type Binding struct {
 	Server    ReservedServer `json:"server"`
 	ServiceID string         `json:"service_id"`
 
+	// Fence Of its reservation; larger than any before on the same server.
+	Fence int64 `json:"fence"`
+
 	// ReservationID Examples: res_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	ReservationID ReservationID `json:"reservation_id,omitempty,omitzero"`
 	OrderID       string        `json:"order_id,omitempty,omitzero"`

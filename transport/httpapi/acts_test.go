@@ -71,6 +71,7 @@ func TestConvert(t *testing.T) {
 	id := w.held().text("id")
 	w.act("acme:checkout", id, "convert", `{"service_id":"vps-1"}`).is(403, "missing_scope")
 	first := w.act("acme:orders", id, "convert", `{"service_id":"vps-1"}`).is(201, "")
+	require.Equal(t, w.get("acme:support", "/v1/reservations/"+id).text("fence"), first.text("fence"))
 	require.Equal(t, "/v1/bindings/"+first.text("id"), first.header.Get("Location"))
 	again := w.act("acme:orders", id, "convert", `{"service_id":"vps-1"}`).is(200, "")
 	require.JSONEq(t, string(first.body), string(again.body))

@@ -91,7 +91,7 @@ func (h *handlers) EndBinding(
 
 func viewBinding(b *reservation.Binding) wire.Binding {
 	return wire.Binding{
-		ID: string(b.ID), Active: b.Active(), Server: viewReserved(&b.Server), ServiceID: b.ServiceID,
+		ID: string(b.ID), Active: b.Active(), Server: viewReserved(&b.Server), ServiceID: b.ServiceID, Fence: b.Fence,
 		ReservationID: string(b.ReservationID), OrderID: b.Order.OrderID, OrderLine: b.Order.Line, Unit: b.Order.Unit,
 		Since: b.Since.UTC(), CreatedAt: b.CreatedAt.UTC(), CreatedBy: viewActor(&b.CreatedBy), Reason: b.Reason,
 		EndedAt: viewTime(b.EndedAt), EndedBy: viewActor(b.EndedBy), EndReason: b.EndReason, DeliveryFailed: b.DeliveryFailed,
