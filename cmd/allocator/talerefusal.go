@@ -119,20 +119,6 @@ func (t *tale) awaitExpiry(ctx context.Context) error {
 	}
 }
 
-// whatSupportReads tells the story of the third order as `allocator explain` does.
-func (t *tale) whatSupportReads(ctx context.Context) error {
-	res, err := t.api.GetOrderWithResponse(ctx, t.run+"-3")
-	if err != nil {
-		return err
-	}
-	order, err := value(res.JSON200)
-	t.chapter.Answer = order
-	if err == nil && !t.p.json {
-		t.p.tellOrder(order)
-	}
-	return err
-}
-
 // payTooLate shows that a late payment binds nothing in silence.
 func (t *tale) payTooLate(ctx context.Context) error {
 	_, err := t.api.ConvertReservationWithResponse(ctx, t.left.ID, &client.ConvertReservationParams{HoldToken: token(t.left)},
@@ -142,30 +128,4 @@ func (t *tale) payTooLate(ctx context.Context) error {
 	}
 	t.sayf("The second customer pays after all: refused (%s). Nothing is bound in silence, and support gets to know.", client.CodeOf(err))
 	return nil
-}
-
-// giveBack ends what the story sold, and marks the server ready again if the key may.
-func (t *tale) giveBack(ctx context.Context) error {
-	if t.bought.BindingID == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	t.begin("The service ends; an operator cleans the server and marks it ready.")
-	if _, err := t.api.EndBindingWithResponse(ctx, t.bought.BindingID, client.EndBindingRequest{Reason: "the demo is over"}); err != nil {
-		return err
-	}
-	t.sayf("The binding has ended: the server goes to cleaning, and is offered to nobody.")
-	res, err := t.api.SetServerStateWithResponse(ctx, t.bought.Server.ID,
-		client.ServerStateRequest{State: client.ServerStateReady, Reason: "the demo is over"})
-	switch {
-	case client.CodeOf(err) == client.ProblemCodeMissingScope:
-		t.sayf("This key may not mark it ready; an operator has to: %s.", t.bought.Server.ID)
-	case err != nil:
-		return err
-	default:
-		t.chapter.Answer = res.JSON200
-		t.sayf("%s is free for the next order.", serverName(t.bought.Server))
-	}
-	return t.end()
 }
