@@ -69,7 +69,7 @@ func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *wor
 	sw, err := featureflags.NewSwitch(tb.Context(), featureflags.NewProvider(w.flags))
 	require.NoError(tb, err)
 	allocator := allocation.New(postgres.NewAllocations(pool), release{sw}, tokens)
-	reservations := reservation.NewService(postgres.NewReservations(pool), tokens)
+	reservations := reservation.NewService(postgres.NewReservations(pool), tokens).WatchedBy(allocator.Watcher())
 	organizations := identity.NewOrganizations(postgres.NewOrganizations(pool), time.Second)
 	w.keys = identity.NewKeys(postgres.NewKeys(pool), time.Now)
 	audit := events.NewAudit(postgres.NewAudit(pool), time.Now)
