@@ -19,7 +19,7 @@ import (
 // with no application between the two.
 //
 // Requirements: R04, R05
-func TestSecondHeldRowIsRefusedByTheDatabase(t *testing.T) {
+func TestTheArbiterIsInTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	server := w.server(1024)

@@ -23,7 +23,6 @@ const (
 
 // Sweeps is what a sweep needs of the reservations.
 type Sweeps interface {
-	// Sweep moves everything that is due, in batches of at most batch rows.
 	// Sweep moves what is past its deadline to expired, in batches of at most that many.
 	Sweep(ctx context.Context, batch int) (reservation.Swept, error)
 }
@@ -31,7 +30,6 @@ type Sweeps interface {
 // Partitions keeps the tables that are kept by month supplied.
 type Partitions interface {
 	// MakeMonths makes the partitions that are missing for this month and those ahead, and says how many it made.
-	// MakeMonths covers the present month and that many after it.
 	MakeMonths(ctx context.Context, ahead int) (int, error)
 }
 

@@ -23,6 +23,7 @@ const (
 type Options struct {
 	Reservations Sweeps
 	Partitions   Partitions
+	Trail        Trail // nil: the audit trail is not purged here
 	Log          *slog.Logger
 	Every        time.Duration // default Every; tests sweep more often
 	PollOnly     bool          // behind a pooler in transaction mode, which breaks LISTEN
@@ -40,11 +41,14 @@ func New(pool *pgxpool.Pool, o Options) (*Sweeper, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &sweepWorker{reservations: o.Reservations, log: o.Log})
 	river.AddWorker(workers, &partitionWorker{partitions: o.Partitions, log: o.Log})
+	if o.Trail != nil {
+		river.AddWorker(workers, &purgeWorker{trail: o.Trail, log: o.Log})
+	}
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Workers:              workers,
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}},
 		Logger:               o.Log,
-		PeriodicJobs:         periodicJobs(o.Every),
+		PeriodicJobs:         periodicJobs(o),
 		RescueStuckJobsAfter: rescueAfter,
 		PollOnly:             o.PollOnly,
 		SoftStopTimeout:      softStop,
@@ -56,17 +60,22 @@ func New(pool *pgxpool.Pool, o Options) (*Sweeper, error) {
 }
 
 // periodicJobs run on start as well, so that a restart does not leave what expired meanwhile for another minute.
-func periodicJobs(every time.Duration) []*river.PeriodicJob {
+func periodicJobs(o Options) []*river.PeriodicJob {
 	sweep := func() (river.JobArgs, *river.InsertOpts) {
-		opts := sweepOpts(every)
+		opts := sweepOpts(o.Every)
 		return SweepArgs{}, &opts
 	}
 	partitions := func() (river.JobArgs, *river.InsertOpts) { return PartitionArgs{}, nil }
 	onStart := &river.PeriodicJobOpts{RunOnStart: true}
-	return []*river.PeriodicJob{
-		river.NewPeriodicJob(river.PeriodicInterval(every), sweep, onStart),
+	jobs := []*river.PeriodicJob{
+		river.NewPeriodicJob(river.PeriodicInterval(o.Every), sweep, onStart),
 		river.NewPeriodicJob(river.PeriodicInterval(24*time.Hour), partitions, onStart),
 	}
+	if o.Trail != nil {
+		purge := func() (river.JobArgs, *river.InsertOpts) { return PurgeArgs{}, nil }
+		jobs = append(jobs, river.NewPeriodicJob(river.PeriodicInterval(24*time.Hour), purge, onStart))
+	}
+	return jobs
 }
 
 // Run works until ctx ends, then lets running jobs finish for a few seconds. It returns nil after an orderly end.

@@ -46,7 +46,7 @@ func newService(a *app, db *database, listener net.Listener, o serviceOptions, l
 		return nil, fmt.Errorf("prepare the HTTP door: %w", err)
 	}
 	sweeps, err := sweeper.New(a.pool, sweeper.Options{
-		Reservations: a.reservations, Partitions: postgres.NewPartitions(a.pool), Log: log, PollOnly: o.pollOnly,
+		Reservations: a.reservations, Partitions: postgres.NewPartitions(a.pool), Trail: a.audit, Log: log, PollOnly: o.pollOnly,
 	})
 	if err != nil {
 		return nil, err

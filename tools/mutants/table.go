@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{
 		"arbiter: held index", "1", core,
 		"CREATE UNIQUE INDEX reservations_one_held_per_server", "CREATE INDEX reservations_one_held_per_server",
-		races, "TestFiveLostRacesEndTheWalk|TestSecondHeldRow.*",
+		races, "TestTheArbiterIsInTheDatabase",
 	},
 	{
 		"occupancy: written by holds", "1", core,
@@ -147,7 +147,7 @@ var mutants = []mutant{
 	{
 		"reason frozen", "8", core,
 		"CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE ON reservations", "CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE OF unit ON reservations",
-		races, "Test.*Rule.*|Test.*Trigger.*",
+		races, "TestEveryNamedRuleIsRefused",
 	},
 	{
 		"specification of the day", "8", deeds,
