@@ -26,7 +26,8 @@ func TestPlansUseTheirIndexes(t *testing.T) {
 		index string
 		sort  bool // is allowed
 	}{
-		"a batch of the sweep":           {sweepSQL, []any{100}, "reservations_due", false},
+		"a batch of the sweep":           {sweepSQL, []any{100}, "reservations_due on reservations due", false},
+		"the deadlines of the sweep":     {sweepSQL, []any{100}, "Index Cond: (expires_at <= $0)", false},
 		"one row of the sweep":           {sweepOneSQL, []any{"acme", id}, "reservations_pkey", false},
 		"the key":                        {keySQL, []any{"acme", "key-77"}, "reservations_one_per_key", false},
 		"the order line":                 {lineSQL, []any{"acme", "order-77", "1", 1}, "occupancy_one_per_order_line", false},
