@@ -1,15 +1,12 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -69,32 +66,6 @@ func TestServeFinishesWhatItBegan(t *testing.T) {
 	require.NoError(t, <-served)
 }
 
-// waiting is a readiness check that fails when its caller gives up.
-type waiting struct{ entered chan struct{} }
-
-func (w waiting) Ready(ctx context.Context) error {
-	close(w.entered)
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// A caller that goes away is no fault of the service.
-func TestCallerThatGoesAway(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	w := waiting{make(chan struct{})}
-	s, err := New(Deps{Log: slog.New(slog.NewJSONHandler(&log, nil)), Ready: w})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-w.entered
-		cancel()
-	}()
-	s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", http.NoBody))
-	require.Contains(t, log.String(), `"code":"caller_gone"`)
-	require.Contains(t, log.String(), `"level":"INFO"`)
-}
-
 func TestServeReportsABrokenListener(t *testing.T) {
 	t.Parallel()
 	s, err := New(Deps{Log: quiet()})
@@ -125,32 +96,4 @@ func TestDrainingIsToldAndThenEnforced(t *testing.T) {
 	require.Equal(t, "close", refused.Header().Get("Connection"))
 	require.NotEmpty(t, refused.Header().Get("Retry-After"))
 	require.Equal(t, 200, get("/livez").Code)
-}
-
-// Fault: F-N4. A client that sends its header a byte at a time is cut off, and others are served meanwhile.
-func TestSlowHeadersAreCutOff(t *testing.T) {
-	t.Parallel()
-	s, err := New(Deps{Log: quiet()})
-	require.NoError(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, listener) }()
-	slow, err := net.Dial("tcp", listener.Addr().String())
-	require.NoError(t, err)
-	defer func() { _ = slow.Close() }()
-	_, err = slow.Write([]byte("GET /livez HTTP/1.1\r\nHost: x\r\n"))
-	require.NoError(t, err)
-
-	res, err := http.Get("http://" + listener.Addr().String() + "/livez")
-	require.NoError(t, err)
-	require.NoError(t, res.Body.Close())
-	require.Equal(t, 200, res.StatusCode)
-
-	require.NoError(t, slow.SetReadDeadline(time.Now().Add(6*readHeaderTimeout))) // against hanging alone
-	_, err = io.ReadAll(slow)
-	require.NoError(t, err, "the connection is closed, not left open")
-	cancel()
-	require.NoError(t, <-served)
 }
