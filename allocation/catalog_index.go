@@ -125,10 +125,10 @@ func (x *index) addServers(records []inventory.Server) {
 }
 
 func (x *index) kindOf(s *inventory.Server) int32 {
-	shared := common(*s)
-	key := kindKey(shared)
+	key := keyOf(s)
 	k, known := x.kindAt[key]
 	if !known {
+		shared := common(*s)
 		k = int32(len(x.kinds)) //nolint:gosec // fewer than servers
 		x.kindAt[key] = k
 		x.kinds = append(x.kinds, &kind{facts: Facts{Server: shared}, size: shared.Size()})
@@ -230,9 +230,14 @@ type dueAt struct {
 // dueHeap is a container/heap of holds by their deadline.
 type dueHeap []dueAt
 
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].until < h[j].until }
-func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+// Len implements heap.Interface.
+func (h *dueHeap) Len() int { return len(*h) }
+
+// Less implements heap.Interface.
+func (h *dueHeap) Less(i, j int) bool { return (*h)[i].until < (*h)[j].until }
+
+// Swap implements heap.Interface.
+func (h *dueHeap) Swap(i, j int) { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
 
 // Push implements heap.Interface.
 func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueAt)) } //nolint:forcetypeassert // container/heap's contract

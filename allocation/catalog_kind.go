@@ -1,7 +1,6 @@
 package allocation
 
 import (
-	"encoding/json"
 	"sort"
 
 	"allocator/inventory"
@@ -27,15 +26,6 @@ func common(s inventory.Server) inventory.Server {
 	s.State, s.StateReason, s.Version = inventory.StateReady, "", 0
 	s.CreatedAt, s.UpdatedAt = zeroTime, zeroTime
 	return s
-}
-
-// kindKey is equal for equal kinds.
-func kindKey(s inventory.Server) string {
-	key, err := json.Marshal(s)
-	if err != nil {
-		panic("allocation: a server cannot be written as JSON: " + err.Error())
-	}
-	return string(key)
 }
 
 // place finds where a hash stands, or where it would.

@@ -95,8 +95,8 @@ func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]Candidate, int
 		}
 		fitting = fitting[same:]
 	}
-	all := append(idle, others...)
-	return all[:min(len(all), n)], eligible
+	idle = append(idle, others...)
+	return idle[:min(len(idle), n)], eligible
 }
 
 // fitting returns the kinds that fit and have free servers, in the order of the ranking, and how many servers that is.

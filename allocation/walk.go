@@ -33,7 +33,8 @@ type walk struct {
 
 func newWalk(a *Allocator, tx Tx, caller identity.Caller, req *Request, enabled bool) *walk {
 	return &walk{
-		Allocator: a, tx: tx, caller: caller, req: req, enabled: enabled, walked: []Walked{}, known: a.catalog.tracked(caller.Organization), fingerprint: req.Fingerprint(),
+		Allocator: a, tx: tx, caller: caller, req: req, enabled: enabled, walked: []Walked{},
+		known: a.catalog.tracked(caller.Organization), fingerprint: req.Fingerprint(),
 		question: Question{
 			Organization: caller.Organization, Key: req.IdempotencyKey, Order: req.Order, CustomerRef: req.CustomerRef,
 		},

@@ -22,7 +22,7 @@ const insertListSQL = `INSERT INTO decision_lists (organization_id, id, hash, bo
 		SELECT FROM decision_lists WHERE organization_id = $1 AND hash = $3
 			AND id >= uuid_v7_floor(date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'))`
 
-// A refusal is an event too, so that a webhook can tell of it.
+// A refusal is an event too, so that a webhook can tell of it. With the switch off nothing is written but the decision.
 const insertRefusalEventSQL = `INSERT INTO events (organization_id, id, type, actor_kind, actor_id, order_id, decision_id, data)
 	VALUES ($1, $2, 'order.refused', $3, $4, $5, $6, jsonb_build_object('outcome', $7::text, 'cause', $8::text))`
 
@@ -46,8 +46,9 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 		made = &reservation
 	}
 	r.later(insertDecisionSQL, d.Organization, id, d.Order.OrderID, d.Order.Line, d.Order.Unit, d.Outcome,
-		orNull(string(d.Cause)), made, d.By.Kind, orNull(d.By.ID), body, d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Statuses, d.Pack.Sampled)
-	if d.Outcome != allocation.OutcomeReserved {
+		orNull(string(d.Cause)), made, d.By.Kind, orNull(d.By.ID), body,
+		d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Statuses, d.Pack.Sampled)
+	if d.Outcome != allocation.OutcomeReserved && d.Outcome != allocation.OutcomeFeatureDisabled {
 		r.later(insertRefusalEventSQL, d.Organization, newID(), d.By.Kind, orNull(d.By.ID), d.Order.OrderID, id,
 			d.Outcome, orNull(string(d.Cause)))
 	}

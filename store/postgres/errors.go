@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
 
 	"allocator/reservation"
 )
@@ -42,8 +43,12 @@ const (
 // clashOf reads an error of any depth of wrapping. A violated constraint that stands in no row here is a failure of
 // the program, never "taken".
 func clashOf(err error) clash {
+	var connect *pgconn.ConnectError
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
+	switch {
+	case errors.As(err, &connect): // whatever the server says when it lets nobody in, no statement was run
+		return clashUnavailable
+	case !errors.As(err, &pg):
 		return clashOfConnection(err)
 	}
 	switch pg.Code {
@@ -81,11 +86,8 @@ func clashOfConstraint(name string) clash {
 
 // clashOfConnection tells a broken or missing connection from a mistake of the program.
 func clashOfConnection(err error) clash {
-	var connect *pgconn.ConnectError
-	switch {
-	case errors.As(err, &connect), pgconn.Timeout(err), pgconn.SafeToRetry(err), isBroken(err):
-		return clashUnavailable
-	case errors.Is(err, context.DeadlineExceeded):
+	if pgconn.Timeout(err) || pgconn.SafeToRetry(err) || isBroken(err) ||
+		errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, context.DeadlineExceeded) {
 		return clashUnavailable
 	}
 	return clashNone

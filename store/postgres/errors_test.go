@@ -328,3 +328,21 @@ func TestOutcomeOfACandidate(t *testing.T) {
 		})
 	}
 }
+
+// A server that lets nobody in, and a pool that is closed, are unavailable, whatever the reason that is given: no
+// statement was run.
+func TestNobodyLetInIsUnavailable(t *testing.T) {
+	t.Parallel()
+	config, err := pgx.ParseConfig(postgrestest.EmptyURL(t))
+	require.NoError(t, err)
+	config.Database = "there_is_no_such_database"
+	_, err = pgx.ConnectConfig(t.Context(), config)
+	var refused *pgconn.PgError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, clashUnavailable, clashOf(err))
+
+	pool := postgrestest.New(t)
+	pool.Close()
+	_, err = NewReservations(pool).Reservation(t.Context(), "acme", reservation.ID(formatID("res_", newID())))
+	require.ErrorIs(t, err, reservation.ErrUnavailable)
+}
