@@ -141,7 +141,7 @@ func openPostgres(t *testing.T, config PostgresConfig) *Postgres {
 
 func cleanUp(t *testing.T, l Locker) {
 	t.Helper()
-	t.Cleanup(func() { _ = l.Cleanup(context.Background()) })
+	t.Cleanup(func() { _ = l.Cleanup(context.WithoutCancel(t.Context())) })
 }
 
 // endSession ends the session that holds a lock, and returns when it is gone.
@@ -159,7 +159,7 @@ func connectTo(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn
 }
 
@@ -241,7 +241,7 @@ func postgresSite(t *testing.T) site {
 		require.NoError(t, err)
 	}
 	start(t)
-	t.Cleanup(func() { _ = server.Stop(context.Background()) })
+	t.Cleanup(func() { _ = server.Stop(context.WithoutCancel(t.Context())) })
 	host := func() string { return hostOf(t, server.URL()) }
 	p := newProxy(t, host())
 	far := PostgresConfig{URL: throughProxy(t, server.URL(), p), Timeout: patience}

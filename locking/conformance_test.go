@@ -47,7 +47,7 @@ func TestKeysAreArbitraryAndApart(t *testing.T) {
 		} {
 			h := take(t, l, key, long)
 			requireTaken(t, l, key)
-			t.Cleanup(func() { _ = l.Release(context.Background(), h) })
+			t.Cleanup(func() { _ = l.Release(context.WithoutCancel(t.Context()), h) })
 		}
 	})
 }

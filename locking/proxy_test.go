@@ -16,6 +16,7 @@ type proxy struct {
 	t        *testing.T
 	listener net.Listener
 	rewrite  func([]string) []string // Redis only: what the server gets of a command
+	answer   func([]byte) []byte     // what the client gets of an answer
 
 	mu       sync.Mutex
 	target   string
@@ -63,7 +64,7 @@ func (p *proxy) addr() string { return p.listener.Addr().String() }
 
 func (p *proxy) serve(client net.Conn) {
 	p.mu.Lock()
-	target, rewrite := p.target, p.rewrite
+	target, rewrite, answer := p.target, p.rewrite, p.answer
 	p.conns = append(p.conns, client)
 	p.mu.Unlock()
 	<-p.passing() // a connection begun in the hole is not even made to the server
@@ -76,25 +77,29 @@ func (p *proxy) serve(client net.Conn) {
 	p.conns = append(p.conns, server)
 	p.mu.Unlock()
 	var both sync.WaitGroup
-	both.Go(func() { p.copy(client, server) })
+	both.Go(func() { p.copy(client, server, answer) })
 	both.Go(func() {
 		if rewrite != nil {
 			p.translate(server, bufio.NewReader(client), rewrite)
 		} else {
-			p.copy(server, client)
+			p.copy(server, client, nil)
 		}
 	})
 	both.Wait()
 }
 
 // copy passes bytes on. What was read when the hole opened stays in it until it closes.
-func (p *proxy) copy(to, from net.Conn) {
+func (p *proxy) copy(to, from net.Conn, change func([]byte) []byte) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		<-p.passing()
+		text := buffer[:n]
+		if change != nil {
+			text = change(text)
+		}
 		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
+			if _, err := to.Write(text); err != nil {
 				break
 			}
 		}
