@@ -145,6 +145,16 @@ var mutants = []mutant{
 		races, "TestTwoKindsOfRefusal",
 	},
 	{
+		"the database is read before no_capacity", "5", walk,
+		"if w.seen.eligible == 0 && w.catalog.maxAge > 0 {", "if w.seen.eligible == 0 && w.catalog.maxAge < 0 {",
+		races, "TestStaleCatalogNeverHidesAFreeServer",
+	},
+	{
+		"news since the oldest open transaction", "5", "store/postgres/catalog_feed.go",
+		"pg_snapshot_xmin(pg_current_snapshot())::text", "pg_snapshot_xmax(pg_current_snapshot())::text",
+		races, "TestCatalogMissesNoLateCommit",
+	},
+	{
 		"reason frozen", "8", core,
 		"CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE ON reservations", "CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE OF unit ON reservations",
 		races, "TestEveryNamedRuleIsRefused",

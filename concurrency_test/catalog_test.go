@@ -1,0 +1,133 @@
+//go:build gates
+
+package concurrency_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"allocator/allocation"
+	"allocator/reservation"
+	"allocator/store/postgres"
+)
+
+// remembering puts the world's allocator on a catalog that reads nothing new by itself for an hour, as another process
+// whose news are late; the world's own services do not tell it of anything.
+func (w *world) remembering() *world {
+	w.t.Helper()
+	tokens, err := reservation.ParseTokenKeys(tokenKeys)
+	require.NoError(w.t, err)
+	other := *w
+	other.allocator = allocation.New(postgres.NewAllocations(w.pool), w.release, tokens, allocation.MaxAge(time.Hour))
+	return &other
+}
+
+// A catalog that has not heard of it yet never makes the service say that there is nothing while something is free: the
+// database is read once more before that is said.
+//
+// Requirements: R36, R61.
+func TestStaleCatalogNeverHidesAFreeServer(t *testing.T) {
+	t.Parallel()
+	frees := map[string]func(w *world, o *allocation.Outcome){
+		"cancelled": func(w *world, o *allocation.Outcome) {
+			_, err := w.reservations.Cancel(w.ctx, w.caller, o.Reservation.ID, "", reservation.Cancellation{Reason: reservation.CancelOther})
+			require.NoError(w.t, err)
+		},
+		"expired":       func(w *world, o *allocation.Outcome) { w.expire(o.Reservation.ID) },
+		"a new machine": func(w *world, _ *allocation.Outcome) { w.servers(1) },
+		"sold, ended and cleaned": func(w *world, o *allocation.Outcome) {
+			c, err := w.reservations.Convert(w.ctx, w.caller, o.Reservation.ID, "", "service")
+			require.NoError(w.t, err)
+			_, err = w.reservations.EndBinding(w.ctx, w.caller, c.Binding.ID, reservation.Ending{Reason: "over"})
+			require.NoError(w.t, err)
+			w.exec(`UPDATE servers SET state = 'ready'`)
+		},
+		"corrected by raw SQL": func(w *world, _ *allocation.Outcome) {
+			w.exec(`UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person'`)
+		},
+	}
+	for name, free := range frees {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.servers(1)
+			late := w.remembering()
+			o := w.held("a")
+			late.refused(late.reserve(w.ctx, request("b")), allocation.OutcomeNoCapacity, allocation.CauseAllHeld)
+			free(w, o)
+			got := late.reserve(w.ctx, request("c"))
+			require.Equal(t, allocation.OutcomeReserved, got.Code, "%s", got.Decision.Text)
+			w.sound("I12 one event per transition")
+		})
+	}
+}
+
+// A catalog that believes taken servers to be free sells none of them: the lock step judges again. Once the list has
+// proved stale it is read anew within the request, and a free server that the catalog did not know is found.
+//
+// Requirements: R34, R49.
+func TestStaleCatalogSellsNothingTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.servers(3)
+	late := w.remembering()
+	first := late.held("first")
+	_, err := w.reservations.Cancel(w.ctx, w.caller, first.Reservation.ID, "", reservation.Cancellation{Reason: reservation.CancelOther})
+	require.NoError(t, err)
+	for i := range 3 {
+		o := w.held(fmt.Sprint(i))
+		_, err := w.reservations.Convert(w.ctx, w.caller, o.Reservation.ID, "", fmt.Sprint("service-", i))
+		require.NoError(t, err)
+	}
+	d := late.refused(late.reserve(w.ctx, request("late")), allocation.OutcomeContended, allocation.CauseServersTaken)
+	require.Equal(t, 2, d.Stale)
+	w.servers(1)
+	require.Equal(t, allocation.OutcomeReserved, late.reserve(w.ctx, request("later")).Code)
+	require.Equal(t, 4, one[int](w, `SELECT count(*) FROM occupancy`))
+	w.sound()
+}
+
+// A change that was begun before a read and committed after it is not lost: the next read begins at the oldest
+// transaction that was not over, whatever the order of commits.
+func TestCatalogMissesNoLateCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server := w.servers(1)[0]
+	late := w.remembering()
+	s := w.session().do(`BEGIN`).do(`UPDATE servers SET state = 'failed' WHERE id = $1`, server)
+	younger := w.servers(1)[0] // begun later, committed earlier
+	w.exec(`UPDATE servers SET state = 'retired' WHERE id = $1`, younger)
+	nothing := request("nothing")
+	nothing.Requirements.Sites = []string{"nowhere"}
+	late.reserve(w.ctx, nothing) // reads: the first is ready still
+	s.do(`COMMIT`)
+	d := late.refused(late.reserve(w.ctx, nothing), allocation.OutcomeNoCapacity, allocation.CauseNothingMatches)
+	counts := map[allocation.Code]int{}
+	for _, c := range d.Counts {
+		counts[c.Code] = c.Servers
+	}
+	require.Equal(t, map[allocation.Code]int{"site": 2, "state_failed": 1, "state_retired": 1}, counts)
+}
+
+// A hundred callers over two hundred equal servers: nearly all get one at the first try; over ten, exactly ten.
+func TestNoHerd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ callers, servers, least int }{{100, 200, 97}, {100, 10, 10}} {
+		t.Run(fmt.Sprint(c.callers, " over ", c.servers), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.servers(c.servers)
+			tokens, err := reservation.ParseTokenKeys(tokenKeys)
+			require.NoError(t, err)
+			w.allocator = allocation.New(postgres.NewAllocations(w.pool), w.release, tokens)
+			outcomes := make([]*allocation.Outcome, c.callers)
+			together(c.callers, func(i int) { outcomes[i] = w.reserve(w.ctx, request(fmt.Sprint(i))) })
+			require.GreaterOrEqual(t, tally(outcomes)["reserved"], c.least, tally(outcomes))
+			require.LessOrEqual(t, tally(outcomes)["reserved"], c.servers)
+			w.sound()
+		})
+	}
+}
