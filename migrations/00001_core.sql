@@ -68,12 +68,13 @@ CREATE FUNCTION drives_fit(have jsonb, want jsonb) RETURNS boolean
 
 -- Every change of a server, a reservation or a binding carries the transaction that made it. A catalog in memory asks
 -- for what was changed by transactions that were not over when it asked last; numbers of a sequence would not do, since
--- they are not in the order of commits.
+-- they are not in the order of commits. Nor would the default of the column: rows that are copied from a table kept
+-- beside bring their old transaction along.
 -- +goose StatementBegin
 CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     NEW.changed_by := pg_current_xact_id();
-    NEW.version := greatest(NEW.version, OLD.version + 1); -- also when a person forgot it
+    NEW.version := greatest(NEW.version, OLD.version + 1); -- also when a person forgot it; of a new row there is no OLD
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
@@ -147,7 +148,7 @@ CREATE FUNCTION freeze_server(s servers) RETURNS jsonb LANGUAGE sql STABLE PARAL
         'created_at', s.created_at, 'updated_at', s.updated_at));
 
 CREATE INDEX servers_changed ON servers (changed_by);
-CREATE TRIGGER servers_note_change BEFORE UPDATE ON servers FOR EACH ROW EXECUTE FUNCTION note_change();
+CREATE TRIGGER servers_note_change BEFORE INSERT OR UPDATE ON servers FOR EACH ROW EXECUTE FUNCTION note_change();
 CREATE TRIGGER servers_are_kept BEFORE DELETE ON servers FOR EACH ROW
     EXECUTE FUNCTION refuse('A server is never deleted, since old reservations and bindings speak of it: retire it instead.');
 CREATE TRIGGER servers_are_kept_all BEFORE TRUNCATE ON servers FOR EACH STATEMENT
@@ -223,7 +224,7 @@ CREATE INDEX reservations_open_of_customer ON reservations (organization_id, cus
 
 CREATE INDEX reservations_changed ON reservations (changed_by); -- the catalogs in memory
 
-CREATE TRIGGER reservations_note_change BEFORE UPDATE ON reservations FOR EACH ROW EXECUTE FUNCTION note_change();
+CREATE TRIGGER reservations_note_change BEFORE INSERT OR UPDATE ON reservations FOR EACH ROW EXECUTE FUNCTION note_change();
 CREATE TRIGGER reservations_start_held BEFORE INSERT ON reservations FOR EACH ROW WHEN (NEW.state <> 'held')
     EXECUTE FUNCTION refuse('A reservation begins as held.');
 CREATE TRIGGER reservations_identity_fixed BEFORE UPDATE ON reservations FOR EACH ROW
@@ -294,7 +295,7 @@ CREATE INDEX bindings_of_service ON bindings (organization_id, service_id, id);
 
 CREATE INDEX bindings_changed ON bindings (changed_by); -- the catalogs in memory
 
-CREATE TRIGGER bindings_note_change BEFORE UPDATE ON bindings FOR EACH ROW EXECUTE FUNCTION note_change();
+CREATE TRIGGER bindings_note_change BEFORE INSERT OR UPDATE ON bindings FOR EACH ROW EXECUTE FUNCTION note_change();
 CREATE TRIGGER bindings_start_active BEFORE INSERT ON bindings FOR EACH ROW WHEN (NEW.ended_at IS NOT NULL)
     EXECUTE FUNCTION refuse('A binding begins active.');
 CREATE TRIGGER bindings_identity_fixed BEFORE UPDATE ON bindings FOR EACH ROW
