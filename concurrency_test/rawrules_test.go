@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"allocator/allocation"
 )
 
 // rule is one named rule of the schema and what somebody with psql tries against it, each try in a transaction of its
@@ -128,7 +131,7 @@ var triggerRules = []rule{
 	{"decision_lists_are_final", check, false, []string{"UPDATE decision_lists SET body = ''", "DELETE FROM decision_lists"}},
 }
 
-// quiet triggers never refuse; what they do is what the other tests of occupancy look at.
+// quiet triggers never refuse; TestEveryChangeIsNoted and the tests of occupancy look at what they do.
 var quiet = []string{"bindings_vacate", "bindings_note_change", "reservations_note_change", "servers_note_change"}
 
 var checkRules = []rule{
@@ -303,6 +306,48 @@ func TestOwnTablesDoNotKeepAServer(t *testing.T) {
 	w.soundRows()
 	require.Zero(t, one[int](w, `SELECT count(*) FROM occupancy`))
 	require.Equal(t, 3, value[int](s, `SELECT count(*) FROM pg_temp.occupancy`), "nobody looked at the session's own")
+}
+
+// Whatever a person with psql does to a server, a reservation or a binding is noted under the transaction that did it, and
+// gives the row its next version: the service's memory of the inventory is brought up to date by that. Nobody's own words
+// stand in for it, as in rows that are copied from a table kept beside.
+//
+// Requirements: R07, R36
+func TestEveryChangeIsNoted(t *testing.T) {
+	t.Parallel()
+	w := stocked(t)
+	s := w.session()
+	for table, id := range map[string]string{"servers": "{free}", "reservations": "{holding}", "bindings": "{binding}"} {
+		const noted = ` RETURNING changed_by = pg_current_xact_id(), version`
+		for touch, version := range map[string]int{"version = 1": 2, "changed_by = '1'": 2, "changed_by = '1', version = 77": 77} {
+			s.do(`BEGIN`)
+			rows, err := s.conn.Query(w.ctx, fill("UPDATE "+table+" SET "+touch+" WHERE id = "+id+noted))
+			require.NoError(t, err)
+			got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[struct {
+				Noted   bool
+				Version int
+			}])
+			require.NoError(t, err)
+			require.True(t, got.Noted, "%s SET %s", table, touch)
+			require.Equal(t, version, got.Version, "%s SET %s", table, touch)
+			s.rollback()
+		}
+	}
+	for table, sql := range map[string]string{
+		"servers":      "INSERT INTO servers (organization_id, id, source, external_id, site, state, changed_by) VALUES ('acme', {new}, 'test', 'new', 'NEW1', 'ready', '1')",
+		"reservations": holdRow("{free}", "'new'").with("changed_by", "'1'").into("reservations"),
+		"bindings":     directRow("{spare}", "'new'").with("changed_by", "'1'").into("bindings"),
+	} {
+		s.do(`BEGIN`).do(fill(sql))
+		require.Equal(t, 1, value[int](s, `SELECT count(*) FROM `+table+` WHERE changed_by = pg_current_xact_id()`), table)
+		s.rollback()
+	}
+
+	wanted := request("new")
+	wanted.Requirements.Sites = []string{"NEW1"}
+	require.Equal(t, allocation.OutcomeNoCapacity, w.reserve(w.ctx, wanted).Code)
+	s.do(fill("INSERT INTO servers (organization_id, id, source, external_id, site, state, changed_by) VALUES ('acme', {new}, 'test', 'new', 'NEW1', 'ready', '1')"))
+	require.Equal(t, allocation.OutcomeReserved, w.reserve(w.ctx, wanted).Code, "a copied server is for sale at once")
 }
 
 // What is allowed to a person with psql works: hold, renew, hand over, cancel, convert in either order of statements,
