@@ -15,14 +15,14 @@ import (
 type scripted struct {
 	Locker
 
-	try     func() (*Handle, error)
+	try     func(ctx context.Context, key string, ttl time.Duration) (*Handle, error)
 	renew   func(ctx context.Context) error
 	renewed atomic.Int32
 }
 
 func (l *scripted) Try(ctx context.Context, key string, ttl time.Duration) (*Handle, error) {
 	if l.try != nil {
-		return l.try()
+		return l.try(ctx, key, ttl)
 	}
 	return l.Locker.Try(ctx, key, ttl)
 }
@@ -34,6 +34,9 @@ func (l *scripted) Renew(ctx context.Context, h *Handle) error {
 	}
 	return l.Locker.Renew(ctx, h)
 }
+
+// failing is the try of a broken backend.
+func failing(context.Context, string, time.Duration) (*Handle, error) { return nil, ErrBackend }
 
 // after lets the time of the bubble pass.
 func after(d time.Duration) { <-time.After(d) }
@@ -81,7 +84,7 @@ func TestWorkIsNotDoneWithoutItsLock(t *testing.T) {
 	require.False(t, ran)
 	require.NoError(t, err)
 
-	broken := &scripted{Locker: m, try: func() (*Handle, error) { return nil, ErrBackend }}
+	broken := &scripted{Locker: m, try: failing}
 	ran, err = While(t.Context(), broken, "key", long, never)
 	require.False(t, ran)
 	require.ErrorIs(t, err, ErrBackend)
