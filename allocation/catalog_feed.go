@@ -18,6 +18,7 @@ type Horizon uint64
 type News struct {
 	At       time.Time // the database's clock
 	Horizon  Horizon   // where the next read goes on
+	Epoch    string    // another one means that the database may have forgotten what it told before
 	Servers  []inventory.Server
 	Holdings []Holding
 }

@@ -63,6 +63,7 @@ type index struct {
 	due     dueHeap
 	now     time.Time // the database's clock when it was read last
 	horizon Horizon
+	epoch   string
 	roster  uint64 // grows whenever a server comes, or changes its kind or its name
 
 	packs struct { // the packed roster of that number, made when it is first frozen
@@ -89,7 +90,25 @@ func (x *index) apply(news News) {
 		x.now = news.At
 	}
 	x.horizon = max(x.horizon, news.Horizon)
+	if news.Epoch != "" {
+		x.epoch = news.Epoch
+	}
 	x.letGo()
+}
+
+// forgetUnless forgets everything if the database is not the one that it was: a standby that took over, or a backup that
+// was restored, may lack what was read, and begins again with numbers of transactions that were read before.
+func (x *index) forgetUnless(epoch string) (forgotten bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.epoch == "" || x.epoch == epoch {
+		return false
+	}
+	x.servers, x.kinds, x.due = nil, nil, nil
+	x.at, x.kindAt, x.totals = map[inventory.ServerID]int32{}, map[string]int32{}, map[status]int{}
+	x.horizon, x.epoch, x.now = 0, "", zeroTime
+	x.roster++
+	return true
 }
 
 // addServers takes in records, those of a kind that grows together at once.

@@ -228,3 +228,21 @@ func TestFrozenPacksThatCannotBeRead(t *testing.T) {
 		require.Error(t, err, name)
 	}
 }
+
+// When the database is not the one that it was, everything is forgotten and read anew.
+func TestCatalogForgetsAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	x := newIndex()
+	news := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}, Held: true, HeldUntil: 1000}})
+	news.Epoch = "1"
+	x.apply(news)
+	require.False(t, x.forgetUnless("1"))
+	require.Equal(t, Horizon(1), x.position())
+	require.True(t, x.forgetUnless("2"))
+	require.Zero(t, x.position())
+	require.Equal(t, CauseInventoryEmpty, x.overview(&Requirements{}, "", nobodyTries).cause)
+	fresh := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}})
+	fresh.Epoch, fresh.Horizon = "2", 1
+	x.apply(fresh)
+	require.Equal(t, 1, x.overview(&Requirements{}, "", nobodyTries).eligible)
+}

@@ -138,7 +138,11 @@ func (w *walk) look() {
 // news reads what the catalog does not know yet, in this walk's own transaction: a second connection could be one that
 // requests like this one have used up.
 func (w *walk) news(ctx context.Context, since Horizon) (News, error) {
-	return w.tx.News(ctx, w.caller.Organization, since)
+	news, err := w.tx.News(ctx, w.caller.Organization, since)
+	if err == nil && w.known.forgetUnless(news.Epoch) {
+		return w.tx.News(ctx, w.caller.Organization, 0)
+	}
+	return news, err
 }
 
 // lookAgain reads what the catalog does not know yet, and judges again.

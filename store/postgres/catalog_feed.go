@@ -15,7 +15,9 @@ import (
 
 // horizonSQL is read before everything else: what is changed by a transaction that is not over by then is read again
 // the next time.
-const horizonSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, clock_timestamp()`
+// The epoch changes when a standby takes over (timeline) and when another server answers, restored or restarted.
+const horizonSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, clock_timestamp(),
+	left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time()`
 
 // One statement tells of reservations and bindings together; two would see a free instant in the middle of a correct
 // conversion. A converted reservation says nothing: its binding does.
@@ -65,7 +67,7 @@ func newsSteps(news *allocation.News, serversSQL, holdingsSQL string, args ...an
 
 func scanHorizon(row pgx.Row, news *allocation.News) error {
 	var xmin string
-	if err := row.Scan(&xmin, &news.At); err != nil {
+	if err := row.Scan(&xmin, &news.At, &news.Epoch); err != nil {
 		return err
 	}
 	horizon, err := strconv.ParseUint(xmin, 10, 64)
