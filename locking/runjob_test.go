@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,8 @@ import (
 //
 // Requirements: L30, L38.
 func TestRunAskedForTakesTheSameLock(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		job := audit(RequireGlobal)
 		job.Run = func(context.Context) error { after(3 * time.Second); return nil }
 		m := NewMemory()
@@ -75,7 +77,8 @@ func TestOutcomesOfARunAskedFor(t *testing.T) {
 //
 // Requirements: L29.
 func TestNodeLocalRunsOnceAtATime(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		job := audit(NodeLocal)
 		job.Run = func(context.Context) error { after(15 * time.Second); return nil }
 		var r runs
@@ -98,7 +101,8 @@ func TestNodeLocalRunsOnceAtATime(t *testing.T) {
 //
 // Requirements: L28, L34, L36.
 func TestJobsAreListed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		cache := Job{ID: "flag-cache", Interval: time.Minute, Jitter: time.Second, Hint: NodeLocal, Expected: time.Second, Run: func(context.Context) error { return nil }}
 		c := shared
 		c.Jobs = map[string]JobConfig{"audit": {Hint: PreferGlobal, Expected: 2 * time.Second}}

@@ -126,18 +126,12 @@ func (n *node) end() {
 
 func (n *node) status() Status { return n.Jobs()[0] }
 
-// inBubble runs a test in a time of its own, which passes when everybody waits.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, test)
-}
-
 // A job that is of the process itself runs on each, and never touches the lock.
 //
 // Requirements: L28, L29.
 func TestNodeLocalRunsOnEveryNode(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		untouched := &scripted{Locker: NewMemory(), try: func(context.Context, string, time.Duration) (*Handle, error) {
 			t.Error("it asked")
 			return nil, nil
@@ -156,7 +150,8 @@ func TestNodeLocalRunsOnEveryNode(t *testing.T) {
 //
 // Requirements: L28, L30, L31.
 func TestRequireGlobalRunsOncePerTick(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
 		var r runs
 		a := start(t, "a", m, shared, audit(RequireGlobal), &r)
@@ -185,7 +180,8 @@ func TestRequireGlobalRunsOncePerTick(t *testing.T) {
 //
 // Requirements: L31.
 func TestControlWithoutALockRunsTwice(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		var r runs
 		a := start(t, "a", NewMemory(), shared, audit(RequireGlobal), &r)
 		late := audit(RequireGlobal)
@@ -204,9 +200,11 @@ func TestControlWithoutALockRunsTwice(t *testing.T) {
 //
 // Requirements: L20, L31.
 func TestClocksThatDifferMakeOneRun(t *testing.T) {
+	t.Parallel()
 	for _, skew := range []time.Duration{time.Millisecond, 700 * time.Millisecond, 4 * time.Second} {
 		t.Run(skew.String(), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				m := NewMemory()
 				var r runs
 				a := start(t, "a", m, shared, audit(RequireGlobal), &r)
@@ -228,7 +226,8 @@ func TestClocksThatDifferMakeOneRun(t *testing.T) {
 //
 // Requirements: L30, L31.
 func TestNodesInStepMakeOneRun(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
 		var r runs
 		var nodes []*node
@@ -251,9 +250,11 @@ func TestNodesInStepMakeOneRun(t *testing.T) {
 //
 // Requirements: L30, L32.
 func TestBrokenBackendLeavesTheJobOut(t *testing.T) {
+	t.Parallel()
 	for _, hint := range []Hint{RequireGlobal, PreferGlobal} {
 		t.Run(string(hint), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				var back atomic.Bool
 				m := NewMemory()
 				l := &scripted{Locker: m}
@@ -287,6 +288,7 @@ func TestBrokenBackendLeavesTheJobOut(t *testing.T) {
 //
 // Requirements: L12, L28, L32.
 func TestPreferGlobal(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		locker Locker
 		runs   int
@@ -296,7 +298,8 @@ func TestPreferGlobal(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				var r runs
 				var c Config
 				if tt.locker != nil {
@@ -378,7 +381,8 @@ func TestLockOutlivesTheExpectedRun(t *testing.T) {
 //
 // Requirements: L06, L34.
 func TestOverrunIsReported(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		slow := audit(RequireGlobal)
 		slow.Run = func(ctx context.Context) error { after(95 * time.Second); return ctx.Err() }
 		m := NewMemory()
@@ -399,19 +403,20 @@ func TestOverrunIsReported(t *testing.T) {
 //
 // Requirements: L06.
 func TestLostLockEndsTheRun(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		l := &scripted{Locker: NewMemory(), renew: func(context.Context) error { return ErrNotOwner }}
 		job := audit(RequireGlobal)
-		var cause error
+		causes := make(chan error, 1)
 		job.Run = func(ctx context.Context) error {
 			<-ctx.Done()
-			cause = context.Cause(ctx)
+			causes <- context.Cause(ctx)
 			return ctx.Err()
 		}
 		var r runs
 		n := start(t, "a", l, shared, job, &r)
 		after(19 * time.Second)
-		require.ErrorIs(t, cause, ErrNotOwner)
+		require.ErrorIs(t, <-causes, ErrNotOwner)
 		require.EqualValues(t, 1, n.status().Lost, n.log.String())
 		n.end()
 	})
@@ -421,7 +426,8 @@ func TestLostLockEndsTheRun(t *testing.T) {
 //
 // Requirements: L13, L14, L31.
 func TestDeadNodeDoesNotKeepTheJob(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
 		dead := take(t, m, "job:audit", 11*time.Second) // what a node that died at its beginning has left behind
 		take(t, m, "job:audit@"+tickName(midnight.Add(10*time.Second)), 11*time.Second)
@@ -442,7 +448,8 @@ func tickName(at time.Time) string {
 //
 // Requirements: L30.
 func TestFailureEndsNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		job, n := audit(RequireGlobal), 0
 		job.Run = func(context.Context) error {
 			switch n++; n {
@@ -472,7 +479,8 @@ func TestFailureEndsNothing(t *testing.T) {
 //
 // Requirements: L06.
 func TestStopWaitsForTheRun(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		job, m := audit(RequireGlobal), NewMemory()
 		job.Run = func(ctx context.Context) error {
 			<-ctx.Done()

@@ -3,6 +3,7 @@ package locking
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -30,7 +31,8 @@ func TestTicksAreWholeMultiples(t *testing.T) {
 //
 // Requirements: L35.
 func TestJitterSpreadsTheNodes(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		job := audit(NodeLocal)
 		job.Jitter = 4 * time.Second
 		var r runs
@@ -57,13 +59,15 @@ func TestJitterSpreadsTheNodes(t *testing.T) {
 //
 // Requirements: L28. Case: JO-03
 func TestMissedTicks(t *testing.T) {
+	t.Parallel()
 	tests := map[Missed][]time.Duration{
 		MissedSkip:    {10e9, 50e9, 60e9},
 		MissedRunOnce: {0, 10e9, 42e9, 50e9, 60e9}, // at the start too
 	}
 	for missed, want := range tests {
 		t.Run(string(missed), func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				job, first := audit(RequireGlobal), true
 				job.Missed = missed
 				job.Run = func(context.Context) error {
@@ -88,7 +92,8 @@ func TestMissedTicks(t *testing.T) {
 //
 // Requirements: L31. Case: JO-03
 func TestCatchUpAfterAStart(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		daily := audit(RequireGlobal)
 		daily.Interval, daily.Missed = 24*time.Hour, MissedRunOnce
 		m := NewMemory()
