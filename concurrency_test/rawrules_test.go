@@ -87,7 +87,7 @@ var triggerRules = []rule{
 	{"bindings_identity_fixed", check, false, append(changes("bindings", "{binding}",
 		"organization_id = 'other'", "id = gen_random_uuid()", "server_id = {free}", "service_id = 'x'", "reservation_id = {expired}",
 		"order_id = 'x'", "order_line = 'x'", "unit = 2", "decided_at = decided_at - interval '1 second'",
-		"hold_expires_at = hold_expires_at + interval '1 second'", "server = '[]'"),
+		"hold_expires_at = hold_expires_at + interval '1 second'", "server = '[]'", "fence = fence + 1"),
 		"UPDATE bindings SET reservation_id = NULL, order_id = NULL, order_line = NULL, unit = NULL, decided_at = NULL, hold_expires_at = NULL WHERE id = {binding}")},
 	{"bindings_end_once", check, false, changes("bindings", "{ended}",
 		"ended_at = NULL, ended_by_kind = NULL", "ended_at = now()", "ended_by_kind = 'key'", "ended_by = 'x'")},
