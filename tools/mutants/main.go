@@ -124,7 +124,7 @@ func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 func printTable() {
 	fmt.Println("| promise | protection | file | taken out | test that goes red |\n|---|---|---|---|---|")
 	for _, m := range mutants {
-		fmt.Printf("| %s | %s | `%s` | `%s` | `%s` |\n", m.promise, m.name, m.file, oneLine(m.without), m.test)
+		fmt.Printf("| %s | %s | `%s` | `%s` | `%s` |\n", m.promise, m.name, m.file, oneLine(m.without), oneLine(m.test))
 	}
 }
 

@@ -58,7 +58,7 @@ var mutants = []mutant{
 	},
 	{
 		"25 scanned", "6", "allocation/secondpass.go",
-		"case i == MaxScanned:", "case i == MaxScanned+1:",
+		"case len(tried) == MaxScanned:", "case len(tried) == MaxScanned+1:",
 		races, "TestABoundedScan",
 	},
 	{
@@ -94,8 +94,8 @@ var mutants = []mutant{
 		races, "TestTheDeadlineIsKeptAtThePointOfUse",
 	},
 	{
-		"a dead hold is no hold", "10", open,
-		"AND h.expires_at > clock.at", "",
+		"a dead hold is no hold", "10", "allocation/catalog_index.go",
+		"for len(x.due) > 0 && x.due[0].until <= now {", "for len(x.due) > 0 && x.due[0].until <= 0 {",
 		races, "TestCausesOfNoCapacity|TestOneSideOfTheDeadlineEverywhere",
 	},
 	{
@@ -140,8 +140,8 @@ var mutants = []mutant{
 		races, "TestOrderLineSoldIsReturned",
 	},
 	{
-		"no_capacity only when nothing fits", "5", "allocation/survey.go",
-		"if v.Eligible() {", "if v.Eligible() && len(s.eligible) < 1 && i > 0 {",
+		"no_capacity only when nothing fits", "5", "allocation/catalog_overview.go",
+		"if p.kinds[i].Eligible() && k.nFree > 0 {", "if p.kinds[i].Eligible() && k.nFree > 1 {",
 		races, "TestTwoKindsOfRefusal",
 	},
 	{
@@ -153,6 +153,26 @@ var mutants = []mutant{
 		"news since the oldest open transaction", "5", "store/postgres/catalog_feed.go",
 		"pg_snapshot_xmin(pg_current_snapshot())::text", "pg_snapshot_xmax(pg_current_snapshot())::text",
 		races, "TestCatalogMissesNoLateCommit",
+	},
+	{
+		"unknown outcome of a commit", "4", "store/postgres/tx.go",
+		"return errors.Join(reservation.ErrOutcomeUnknown, err)", "return err",
+		races, "TestLostAnswerToACommit",
+	},
+	{
+		"state guard of the sweep", "3", "store/postgres/sweep.go",
+		"AND r.state = 'held' AND r.expires_at <= clock_timestamp()\n\t\tRETURNING r.*", "AND r.state IS NOT NULL\n\t\tRETURNING r.*",
+		races, "TestChangeBetweenTheSweepsSnapshotAndItsPick|TestSweepsAtOnce|TestChangeFirst",
+	},
+	{
+		"sweep unique by period, not by arguments", "10", "sweeper/jobs.go",
+		"UniqueOpts: river.UniqueOpts{ByPeriod: max(every/2, time.Second)}}", "UniqueOpts: river.UniqueOpts{ByArgs: every > 0}}",
+		races, "TestWorkerKilledInMidSweep|TestWorkerFrozenInMidSweep",
+	},
+	{
+		"scopes", "9", "transport/httpapi/auth.go",
+		"if op.open || slices.ContainsFunc(op.scopes, caller.Scopes.Has) {", "if op.open || slices.ContainsFunc(op.scopes, func(identity.Scope) bool { return true }) {",
+		"transport/httpapi", "TestScopeMatrix",
 	},
 	{
 		"reason frozen", "8", core,
