@@ -25,6 +25,8 @@ const batch = 500
 // swept runs a sweep that must succeed and returns how many reservations it moved.
 func swept(w *world, ctx context.Context, s *reservation.Service) int { //nolint:revive // the world comes first, as in a method
 	w.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	result, err := s.Sweep(ctx, batch)
 	require.NoError(w.t, err)
 	require.Zero(w.t, result.Failed)
@@ -187,6 +189,26 @@ func TestChangeFirst(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The deadline passes while a cancellation holds the locks: it answers expired, and nobody's name stands on it.
+//
+// Requirements: R13, R52
+func TestDeadlinePassesBehindTheLocksOfACancellation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.servers(1)
+	r := w.held("a").Reservation
+	w.deadlineIn(time.Second)
+	var now *reservation.Reservation
+	err := w.whileStoppedAt(gate.ChangeAfterLock, func(ctx context.Context) (err error) {
+		now, err = endings["cancel"].do(ctx, w, r.ID)
+		return err
+	})
+	require.NoError(t, err)
+	require.Equal(t, reservation.StateExpired, now.State)
+	w.endedOnce(r.ID, "expired", "allocator")
+	w.sound()
 }
 
 // The sweep has taken its snapshot, in which the hold is due, and not yet picked its rows; the change is made and
