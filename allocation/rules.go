@@ -42,8 +42,8 @@ const (
 	CodeBound            Code = "bound"
 )
 
-// rules is the table of reasons. A row's position is its bit in frozen decisions, so rows are only ever appended: a
-// rule that is no longer wanted keeps its row. At most 63 rows.
+// rules is the table of reasons. Reasons are listed in its order, and of equally near misses the first counts. A row's
+// position is its bit in a Verdict, which never leaves the process: frozen decisions hold codes. At most 63 rows.
 var rules = []Rule{
 	{
 		Code: CodeSite, Requirement: "sites", Sentence: "It stands at another site.", Remedy: "Allow more sites.",

@@ -400,6 +400,11 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM FROM reservations WHERE organization_id = NEW.organization_id AND id = NEW.reservation_id FOR UPDATE;
+    IF EXISTS (SELECT FROM reservations WHERE organization_id = NEW.organization_id AND id = NEW.reservation_id
+               AND expires_at <= clock_timestamp()) THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = 'bindings_decided_in_time', TABLE = TG_TABLE_NAME,
+            MESSAGE = 'A reservation past its deadline is not converted, whatever its binding says the deadline was.';
+    END IF;
     UPDATE occupancy SET reservation_id = NULL, binding_id = NEW.id
     WHERE organization_id = NEW.organization_id AND server_id = NEW.server_id AND reservation_id = NEW.reservation_id
         AND (order_id, order_line, unit) = (NEW.order_id, NEW.order_line, NEW.unit);
@@ -470,6 +475,8 @@ CREATE TABLE events (
 CREATE TABLE events_default PARTITION OF events DEFAULT;
 CREATE INDEX events_of_order ON events (organization_id, order_id, id);
 CREATE INDEX events_of_reservation ON events (organization_id, reservation_id, id);
+CREATE TRIGGER events_are_kept BEFORE TRUNCATE ON events FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Events are not truncated; whole months are dropped when they are old.');
 CREATE TRIGGER events_are_final BEFORE UPDATE OR DELETE ON events FOR EACH ROW
     EXECUTE FUNCTION refuse('An event is written once and stays as it is; whole months are dropped when they are old.');
 
@@ -495,6 +502,8 @@ CREATE TABLE decisions (
 ) PARTITION BY RANGE (id);
 CREATE TABLE decisions_default PARTITION OF decisions DEFAULT;
 CREATE INDEX decisions_of_order ON decisions (organization_id, order_id, id);
+CREATE TRIGGER decisions_are_kept BEFORE TRUNCATE ON decisions FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Decisions are not truncated; whole months are dropped when they are old.');
 CREATE TRIGGER decisions_are_final BEFORE UPDATE OR DELETE ON decisions FOR EACH ROW
     EXECUTE FUNCTION refuse('A decision is written once and stays as it is; whole months are dropped when they are old.');
 
@@ -509,6 +518,8 @@ CREATE TABLE decision_lists (
 ) PARTITION BY RANGE (id);
 CREATE TABLE decision_lists_default PARTITION OF decision_lists DEFAULT;
 CREATE INDEX decision_lists_by_hash ON decision_lists (organization_id, hash);
+CREATE TRIGGER decision_lists_are_kept BEFORE TRUNCATE ON decision_lists FOR EACH STATEMENT
+    EXECUTE FUNCTION refuse('Frozen lists are not truncated; whole months are dropped when they are old.');
 CREATE TRIGGER decision_lists_are_final BEFORE UPDATE OR DELETE ON decision_lists FOR EACH ROW
     EXECUTE FUNCTION refuse('A frozen list is written once and stays as it is; whole months are dropped when they are old.');
 

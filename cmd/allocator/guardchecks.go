@@ -92,9 +92,10 @@ var triggers = []string{
 	"bindings_occupy", "bindings_vacate", "bindings_reservation_converted", "bindings_note_change",
 	"occupancy_by_triggers_only", "occupancy_is_kept",
 	"events_are_final", "decisions_are_final", "decision_lists_are_final",
+	"events_are_kept", "decisions_are_kept", "decision_lists_are_kept",
 	"organizations_are_kept", "organizations_are_kept_all", "organizations_identity_fixed",
 	"api_keys_revocation_final", "api_keys_rights_fixed",
-	"audit_is_final", "audit_is_kept_for_its_time", "audit_is_kept",
+	"audit_is_final", "audit_is_kept_for_its_time", "audit_is_kept", "locks_fence_grows",
 }
 
 // textArray writes words of this file as an SQL array.

@@ -71,6 +71,7 @@ func settle(config *pgxpool.Config, options PoolOptions) {
 		"lock_timeout":                        lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout,
 		"timezone":                            "UTC",
+		"jit":                                 "off", // statements are short; compiling one was seen to take 60 ms under a server's lock
 	} {
 		if config.ConnConfig.RuntimeParams[name] == "" { // the URL may settle it
 			config.ConnConfig.RuntimeParams[name] = value
