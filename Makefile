@@ -1,5 +1,6 @@
 # Allocator's commands; `make help` lists them. What is longer than a line or two stands in tools/ and .ci/.
 
+callers_path := $(PATH)
 # Where Go's own installer puts it, for a PATH that does not say so. Distributions pin GOTOOLCHAIN=local, with which a
 # somewhat older go refuses this module instead of fetching the version that go.mod names.
 export PATH := $(CURDIR)/bin:$(PATH):/usr/local/go/bin
@@ -17,10 +18,11 @@ TESTFLAGS  := -race -tags gates -p 2 -timeout 20m
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# With the caller's PATH: the commands it shows are for a terminal whose PATH may have no bin/.
 run: ## install what is missing, build, and run Allocator with a database of its own (ARGS="--listen 127.0.0.1:8080")
 	@tools/setup.sh run
 	@$(MAKE) --no-print-directory build
-	@exec bin/allocator up $(ARGS)
+	@exec env PATH='$(callers_path)' bin/allocator up $(ARGS)
 
 test: ## install what is missing and run every test with the race detector (PKG=./allocation/... ARGS="-run Name")
 	@tools/setup.sh test
