@@ -41,11 +41,11 @@ func TestEveryConnectionHasTimeouts(t *testing.T) {
 	for range 3 {
 		conn, err := pool.Acquire(t.Context())
 		require.NoError(t, err)
+		t.Cleanup(conn.Release)
 		conns = append(conns, conn)
 	}
 	for _, conn := range conns {
 		require.Equal(t, "10s 3s 15s UTC allocator", read[string](t, conn, settings))
-		conn.Release()
 	}
 	other, err := Open(t.Context(), withParameters(t, connection, "lock_timeout", "0", "statement_timeout", "1min"), PoolOptions{Application: "bench"})
 	require.NoError(t, err)
@@ -75,6 +75,7 @@ func TestConnectionErrorsKeepThePassword(t *testing.T) {
 		"a key that has no value":    {"host=localhost password=" + secret + " port", false},
 		"a mode that is none":        {"postgres://user:" + secret + "@host/db?sslmode=perhaps", false},
 		"a pool size that is none":   {"postgres://user:" + secret + "@host/db?pool_max_conns=many", false},
+		"a password with a colon":    {"postgres://user:" + secret + ":more@[::1/db", false},
 		"nobody there":               {"postgres://user:" + secret + "@" + closedAddress(t) + "/db?sslmode=disable", true},
 		"somebody who never answers": {"postgres://user:" + secret + "@" + silent.Addr().String() + "/db?sslmode=disable", true},
 		"a server that refuses":      {server.String(), true},
