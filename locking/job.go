@@ -98,14 +98,17 @@ func (j Job) start(tick int64) time.Time {
 // meet a free key at the next one.
 func (j Job) lead() time.Duration { return min(j.Interval/10, time.Second) }
 
-// due tells whether a run for the tick may still begin. Nobody begins one so late that its claim might be given up
-// meanwhile.
+// due tells whether a run for the tick may still begin.
 func (j Job) due(tick int64, now time.Time) bool {
-	late, latest := now.Sub(j.start(tick)), j.Interval-2*j.lead()
-	if j.Missed == MissedRunOnce {
-		return late < latest
+	if !j.beforeNext(tick, now) {
+		return false
 	}
-	return late < min(j.Interval/2+j.Jitter, latest)
+	return j.Missed == MissedRunOnce || now.Sub(j.start(tick)) < j.Interval/2+j.Jitter
+}
+
+// beforeNext tells whether nobody's claim of the tick can have been given up yet, clocks that differ by lead included.
+func (j Job) beforeNext(tick int64, now time.Time) bool {
+	return now.Before(j.start(tick + 1).Add(-2 * j.lead()))
 }
 
 func floorDiv(a, b int64) int64 {

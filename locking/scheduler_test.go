@@ -245,6 +245,29 @@ func TestNodesInStepMakeOneRun(t *testing.T) {
 	})
 }
 
+// A backend that takes almost a whole interval to answer makes ticks be missed, and none be run twice.
+//
+// Requirements: L31.
+func TestSlowBackendRunsNoTickTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory()
+		slow := &scripted{Locker: m}
+		slow.try = func(ctx context.Context, key string, ttl time.Duration) (*Handle, error) {
+			after(9500 * time.Millisecond)
+			return m.Try(ctx, key, ttl)
+		}
+		var r runs
+		a, b := start(t, "a", m, shared, audit(RequireGlobal), &r), start(t, "b", slow, shared, audit(RequireGlobal), &r)
+		after(95 * time.Second)
+		a.end()
+		b.end()
+		require.Equal(t, []time.Duration{10e9, 30e9, 50e9, 70e9, 90e9}, r.times(), "the slow one has the lock at the others")
+		require.Zero(t, b.status().Runs)
+		require.Positive(t, b.status().MissedTicks)
+	})
+}
+
 // A broken backend is logged and counted, and the job is left out: on no account does it run without its lock, whether
 // the hint requires or prefers one.
 //

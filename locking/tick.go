@@ -11,6 +11,9 @@ import (
 // longestWait is after how long a waiting loop looks at the clock again, which somebody may have set.
 const longestWait = time.Minute
 
+// errTooLate says that the lock was had when its tick was as good as over.
+var errTooLate = errors.New("the backend took too long for this tick")
+
 // loop takes a job from tick to tick until ctx ends.
 func (s *Scheduler) loop(ctx context.Context, j *scheduled) {
 	last := j.tickAt(time.Now()) // the present slot counts as seen, unless its tick is to be made up for
@@ -103,6 +106,8 @@ func (s *Scheduler) record(ctx context.Context, j *scheduled, ran bool, err erro
 	case errors.Is(err, ErrNotOwner) && ran:
 		j.update(func(s *Status) { s.Lost++ })
 		s.log.WarnContext(ctx, "a job lost its lock while it ran", "job", j.ID)
+	case errors.Is(err, errTooLate):
+		j.update(func(s *Status) { s.MissedTicks++ })
 	case !ran && ctx.Err() == nil:
 		j.update(func(s *Status) { s.Skips++ }) // silently: somebody else has this tick
 	}
@@ -114,6 +119,9 @@ func (s *Scheduler) runClaimed(ctx context.Context, j *scheduled, tick int64) (c
 	claim, err := j.locker.Try(ctx, j.claimKey(tick), j.ttl)
 	if claim == nil {
 		return false, err
+	}
+	if !j.beforeNext(tick, time.Now()) { // asking took long: another's claim may have been given up meanwhile
+		return false, errors.Join(errTooLate, release(ctx, j.locker, claim))
 	}
 	_ = s.run(ctx, j)                 // recorded and logged there
 	_ = release(ctx, j.locker, claim) // after a long run it has expired, which is as good
