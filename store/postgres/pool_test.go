@@ -75,7 +75,7 @@ func TestConnectionErrorsKeepThePassword(t *testing.T) {
 		"a key that has no value":    {"host=localhost password=" + secret + " port", false},
 		"a mode that is none":        {"postgres://user:" + secret + "@host/db?sslmode=perhaps", false},
 		"a pool size that is none":   {"postgres://user:" + secret + "@host/db?pool_max_conns=many", false},
-		"a password with a colon":    {"postgres://user:" + secret + ":more@[::1/db", false},
+		"a password among spaces":    {"host=localhost password = '" + secret + "' port", false}, // which the driver's own error shows
 		"nobody there":               {"postgres://user:" + secret + "@" + closedAddress(t) + "/db?sslmode=disable", true},
 		"somebody who never answers": {"postgres://user:" + secret + "@" + silent.Addr().String() + "/db?sslmode=disable", true},
 		"a server that refuses":      {server.String(), true},
