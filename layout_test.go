@@ -62,6 +62,7 @@ var areas = []area{
 	{"transport/redisport", domain, nil, "a door speaks to the domain, never to the store, the driver or another door"},
 	{"client", none, nil, "a customer's program imports it, and must not get the service with it"},
 	{"tools/mutants", none, none, "it changes a copy of the code and runs the tests; it must not depend on what it breaks"},
+	{"tools/prove", none, none, "it runs the model and the tests from outside, as a person would"},
 	{"bench", append([]string{"client", "store/postgres", "migrations"}, domain...), nil, "it measures through the same doors as a caller"},
 }
 

@@ -83,6 +83,7 @@ func TestSetupOnAMachineThatHasAll(t *testing.T) {
 		"a database elsewhere stands in for it":    {"", "run", []string{"ALLOCATOR_DATABASE_URL=postgres://db"}},
 		"and for the tests another":                {"", "test", []string{"TEST_DATABASE_URL=postgres://db"}},
 		"an old one beside, if there is a new one": {"14 16", "run", nil},
+		"the model checker is there":               {"15", "prove", nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +91,7 @@ func TestSetupOnAMachineThatHasAll(t *testing.T) {
 			m := newMachine(t)
 			m.goVersion("1.26.4")
 			m.program("bin/gcc", "exit 0")
+			m.program("bin/spin", "exit 0")
 			for version := range strings.FieldsSeq(tt.postgres) {
 				m.postgres(version)
 			}

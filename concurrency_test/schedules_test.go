@@ -93,7 +93,7 @@ func (c *coverage) add(s *stage, runs int, whole bool) {
 // report fails for a place that nobody came to, unless some groups were left out or failed themselves.
 func (c *coverage) report(t *testing.T, groups int) {
 	t.Helper()
-	t.Logf("%d schedules", c.runs)
+	t.Logf("tried: %d schedules", c.runs)
 	for _, place := range gate.Places() {
 		require.False(t, c.groups == groups && c.reached[place] == 0, "no schedule came to %s", place)
 	}

@@ -224,6 +224,19 @@ ensure_redis() {
   [ "$pm" = none ] || redis_ok || say "There is no redis-server, so the tests of locks on Redis will be skipped: install it, or set REDIS_URL."
 }
 
+# --- The model checker -----------------------------------------------------------------------------------------------
+
+# It is wished for, not needed: where it cannot be had, a sentence says so.
+wish_spin() {
+  have spin && return
+  case $pm in
+    apt-get) apt_update; install spin || true ;;
+    brew) install spin || true ;;
+  esac
+  hash -r
+  have spin || say "There is no spin here, so the model is left out: install the package spin for it."
+}
+
 # --- Steps ---------------------------------------------------------------------------------------------------------
 
 pm=$(manager)
@@ -235,10 +248,11 @@ trap 'exit 143' TERM
 ensure_go
 case ${1:-run} in
   run) [ "${ALLOCATOR_DATABASE_URL:-}" ] || ensure_postgres ALLOCATOR_DATABASE_URL ;;
-  test)
+  test | prove)
     ensure_c
     [ "${TEST_DATABASE_URL:-}" ] || ensure_postgres TEST_DATABASE_URL
     [ "${REDIS_URL:-}" ] || ensure_redis
+    [ "$1" = test ] || wish_spin
     ;;
-  *) die "usage: tools/setup.sh [run|test]" ;;
+  *) die "usage: tools/setup.sh [run|test|prove]" ;;
 esac
