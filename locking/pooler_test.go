@@ -69,7 +69,7 @@ func poolerLike(t *testing.T, address string) string {
 			return text
 		}
 		text = bytes.Clone(text)
-		text[name+8] ^= 0x55 // the last byte of the process's number
+		text[name+5] ^= 0xd5 // the first byte of the process's number, which poolers draw from all 32 bits
 		return text
 	}
 	return throughProxy(t, address, p)

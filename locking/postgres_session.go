@@ -26,7 +26,7 @@ const (
 
 const (
 	// trySQL does not take the lock if another session answers than the one that was opened. CASE keeps the order.
-	trySQL = `SELECT CASE WHEN pg_backend_pid() = $2 THEN pg_try_advisory_lock(` + keyHash + `) END`
+	trySQL = `SELECT CASE WHEN pg_backend_pid() = $2::bigint THEN pg_try_advisory_lock(` + keyHash + `) END`
 	// keepSQL lets nothing on the server end the session for idling, and lets the server notice within half a minute that
 	// the holder is gone without a word.
 	keepSQL = `SELECT set_config('idle_session_timeout', '0', false), set_config('tcp_keepalives_idle', '15', false),
