@@ -13,7 +13,7 @@ PKG        := ./...
 TESTFLAGS  := -race -tags gates -p 2 -timeout 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove build lint fmt vet generate verify ci clean FORCE
+.PHONY: help run test prove mutants build lint fmt vet generate verify ci clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ test: ## install what is missing and run every test with the race detector (PKG=
 	-@$(MAKE) --no-print-directory --silent bin/gotestsum
 	@if [ -x bin/gotestsum ]; then run="bin/gotestsum --format pkgname --format-hide-empty-pkg --"; else run="go test"; fi; \
 	exec $$run $(TESTFLAGS) $(ARGS) $(PKG)
+
+mutants: ## take out each line that keeps a promise and see its test go red (ARGS="-only savepoint")
+	@tools/setup.sh test
+	@go run ./tools/mutants $(ARGS)
 
 prove: ## install what is missing and run what proves the promises beyond the tests, with a table (ARGS="-only model")
 	@tools/setup.sh prove
