@@ -48,18 +48,21 @@ func TestAnOrderIsToldInSentences(t *testing.T) {
 			{Type: "reservation.expired", At: at(7), By: client.Actor{Kind: "sweep"}, ServerID: "srv_3"},
 			{Type: "reservation.conversion_refused", At: at(8), By: key, Data: json.RawMessage(`{"service_id":"svc-2","why":"expired"}`)},
 			{Type: "something.new", At: at(9), By: key},
+			{Type: "reservation.cancelled", At: at(31), By: person, ReservationID: "res_4", ServerID: "srv_2", Data: json.RawMessage(`{"reason_code":"fraud"}`)},
+			{Type: "reservation.cancelled", At: at(32), By: key, ReservationID: "res_5", ServerID: "srv_2", Data: json.RawMessage(`{"reason_code":"other"}`)},
 		},
 		Reservations: []client.Reservation{
 			{ID: "res_1", State: "converted", OrderLine: "1", Unit: 2, Server: server, ServiceID: "svc-1"},
 			{ID: "res_2", State: "expired", OrderLine: "2", Unit: 1, Server: client.ReservedServer{ID: "srv_3", Site: "HEL1"}, ExpiresAt: at(7)},
 			{ID: "res_3", State: "held", OrderLine: "3", Unit: 1, Server: server, ExpiresAt: at(30)},
-			{ID: "res_4", State: "cancelled", OrderLine: "4", Unit: 1, Server: server, EndedAt: at(31), EndReason: "fraud"},
+			{ID: "res_4", State: "cancelled", OrderLine: "4", Unit: 1, Server: server, EndedAt: at(31), EndReason: "fraud", EndText: "stolen card"},
+			{ID: "res_5", State: "cancelled", OrderLine: "5", Unit: 1, Server: server, EndedAt: at(32), EndReason: "other"},
 		},
 		Bindings: []client.Binding{{ID: "bnd_1", ReservationID: "res_1", ServiceID: "svc-1", EndedAt: at(6)}},
 	}
 	var out bytes.Buffer
 	(&process{stdout: &out}).tellOrder(order)
-	require.Equal(t, `Order A-1001: 2 decisions, 4 reservations, 1 binding
+	require.Equal(t, `Order A-1001: 2 decisions, 5 reservations, 1 binding
 
 1. 2026-03-13 10:00:01Z  line 1: no_capacity (all_held)
    Every server that fits is held or sold.
@@ -88,12 +91,15 @@ What happened then:
   2026-03-13 10:00:07Z  the deadline passed; srv_3 in HEL1 came free, by sweep
   2026-03-13 10:00:08Z  a conversion for service svc-2 was refused (expired): somebody may have paid, by key_1
   2026-03-13 10:00:09Z  something.new, by key_1
+  2026-03-13 10:00:31Z  cancelled (fraud: stolen card); fsn1-r3-12 in FSN1 came free, by person eve
+  2026-03-13 10:00:32Z  cancelled (other); fsn1-r3-12 in FSN1 came free, by key_1
 
 Now:
   res_1, line 1 unit 2: fsn1-r3-12 in FSN1 was sold to service svc-1 until 2026-03-13 10:00:06Z
   res_2, line 2: srv_3 in HEL1 was held until 2026-03-13 10:00:07Z and is not any more
   res_3, line 3: fsn1-r3-12 in FSN1 is held until 2026-03-13 10:00:30Z
-  res_4, line 4: fsn1-r3-12 in FSN1 was given up at 2026-03-13 10:00:31Z (fraud)
+  res_4, line 4: fsn1-r3-12 in FSN1 was given up at 2026-03-13 10:00:31Z (fraud: stolen card)
+  res_5, line 5: fsn1-r3-12 in FSN1 was given up at 2026-03-13 10:00:32Z (other)
 `, out.String())
 }
 

@@ -10,13 +10,13 @@ import (
 
 // tellEvents writes what happened after the decisions, by whom.
 func (p *process) tellEvents(order client.Order) {
-	names := map[string]string{}
+	names, texts := map[string]string{}, map[string]string{}
 	for _, r := range order.Reservations {
-		names[r.Server.ID] = serverName(r.Server)
+		names[r.Server.ID], texts[r.ID] = serverName(r.Server), r.EndText
 	}
 	heading := "\nWhat happened then:\n"
 	for _, e := range order.Events {
-		words := eventWords(e, names[e.ServerID])
+		words := eventWords(e, names[e.ServerID], texts[e.ReservationID])
 		if words == "" {
 			continue
 		}
@@ -25,8 +25,9 @@ func (p *process) tellEvents(order client.Order) {
 	}
 }
 
-// eventWords says one event in words; empty for one that its decision has told already.
-func eventWords(e client.Event, server string) string {
+// eventWords says one event in words; empty for one that its decision has told already. endText is what somebody wrote who
+// ended the reservation: its event has only the code.
+func eventWords(e client.Event, server, endText string) string {
 	if server == "" {
 		server = e.ServerID
 	}
@@ -42,7 +43,7 @@ func eventWords(e client.Event, server string) string {
 	case "reservation.expired":
 		return fmt.Sprintf("the deadline passed; %s came free", server)
 	case "reservation.cancelled":
-		return fmt.Sprintf("cancelled (%s); %s came free", eventText(e, "reason_code"), server)
+		return fmt.Sprintf("cancelled (%s); %s came free", endWords(eventText(e, "reason_code"), endText), server)
 	case "reservation.converted":
 		return fmt.Sprintf("%s was sold to service %s (%s)", server, eventText(e, "service_id"), e.BindingID)
 	case "reservation.conversion_refused":
@@ -102,8 +103,16 @@ func presentWords(r client.Reservation) string {
 	case "expired":
 		return "was held until " + instant(r.ExpiresAt) + " and is not any more"
 	case "cancelled":
-		return "was given up at " + instant(r.EndedAt) + " (" + r.EndReason + ")"
+		return "was given up at " + instant(r.EndedAt) + " (" + endWords(r.EndReason, r.EndText) + ")"
 	default:
 		return "is " + string(r.State)
 	}
+}
+
+// endWords is the code of an end, and what was written about it.
+func endWords(code, text string) string {
+	if text == "" {
+		return code
+	}
+	return code + ": " + text
 }
