@@ -72,7 +72,7 @@ func (p *process) showReserved(r client.Reservation, made bool) {
 		p.printf("Reserved %s for order %s, %s, until %s (%s).\n\n", serverName(r.Server), r.OrderID, lineWords(r.OrderLine, r.Unit),
 			instant(r.ExpiresAt), span(r.ExpiresAt.Sub(r.CreatedAt)))
 	} else {
-		p.printf("The key or the order line already has this reservation, which is %s.\n\n", r.State)
+		p.printf("The key or the order line already has this reservation: %s %s.\n\n", serverName(r.Server), presentWords(r))
 	}
 	p.printf("  reservation  %s\n  server       %s\n               %s\n", r.ID, r.Server.ID, hardware(r.Server))
 	if r.HoldToken != nil {

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"allocator/client"
+)
+
+func TestAReservationThatIsThereAlreadySaysHowItStands(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 13, 10, 0, 0, 0, time.UTC)
+	for sentence, c := range map[string]struct {
+		r    client.Reservation
+		says string
+	}{
+		"held":      {client.Reservation{State: "held"}, "is held until 2026-03-13 10:00:00Z."},
+		"expired":   {client.Reservation{State: "expired"}, "was held until 2026-03-13 10:00:00Z and is not any more."},
+		"cancelled": {client.Reservation{State: "cancelled", EndedAt: at, EndReason: "fraud"}, "was given up at 2026-03-13 10:00:00Z (fraud)."},
+		"converted": {client.Reservation{State: "converted", ServiceID: "svc-1"}, "is sold to service svc-1."},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			c.r.ID, c.r.ExpiresAt, c.r.Server = "res_1", at, client.ReservedServer{ID: "srv_1", Name: "one", Site: "FSN1"}
+			got := inProcess(t, answering(t, http.StatusOK, c.r, c.r), "reserve", "--order", "A-1", "--key", "k-1")
+			require.Equal(t, exitDone, got.code, got.stderr)
+			require.Contains(t, got.stdout, "The key or the order line already has this reservation: one in FSN1 "+c.says+"\n")
+		})
+	}
+}
