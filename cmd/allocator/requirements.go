@@ -17,15 +17,15 @@ import (
 type requirementFlags struct {
 	File string `name:"requirements" group:"wanted" placeholder:"FILE" help:"Everything from a JSON file instead of the flags below; - is standard input."`
 
-	Sites         []string `name:"site" group:"wanted" sep:"none" placeholder:"SITE" help:"One of these sites; repeat it."`
-	ExcludeSites  []string `name:"exclude-site" group:"wanted" sep:"none" placeholder:"SITE" help:"None of these sites."`
-	Racks         []string `name:"rack" group:"wanted" sep:"none" placeholder:"RACK" help:"One of these racks."`
-	Manufacturers []string `name:"manufacturer" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these manufacturers."`
-	Models        []string `name:"model" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these models."`
+	Sites         []string `name:"site" group:"wanted" sep:"none" placeholder:"SITE" help:"One of these sites, compared exactly as written; repeat it."`
+	ExcludeSites  []string `name:"exclude-site" group:"wanted" sep:"none" placeholder:"SITE" help:"None of these sites, compared exactly."`
+	Racks         []string `name:"rack" group:"wanted" sep:"none" placeholder:"RACK" help:"One of these racks, compared exactly."`
+	Manufacturers []string `name:"manufacturer" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these manufacturers, compared exactly."`
+	Models        []string `name:"model" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these models, compared exactly."`
 	Servers       []string `name:"server" group:"wanted" sep:"none" placeholder:"ID" help:"One of these servers, srv_…"`
 
-	CPUVendors []string `name:"cpu-vendor" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these vendors."`
-	CPUModels  []string `name:"cpu-model" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these processors."`
+	CPUVendors []string `name:"cpu-vendor" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these vendors, compared exactly."`
+	CPUModels  []string `name:"cpu-model" group:"wanted" sep:"none" placeholder:"NAME" help:"One of these processors, compared exactly."`
 	Sockets    int64    `name:"sockets" group:"wanted" placeholder:"N" help:"At least so many sockets."`
 	Cores      int64    `name:"cores" group:"wanted" placeholder:"N" help:"At least so many cores, over all sockets."`
 	Threads    int64    `name:"threads" group:"wanted" placeholder:"N" help:"At least so many threads, over all sockets."`
@@ -34,7 +34,7 @@ type requirementFlags struct {
 	MemoryGiB   int64    `name:"memory-gib" group:"wanted" placeholder:"N" help:"At least so many GiB of memory."`
 	MemoryMiB   int64    `name:"memory-mib" group:"wanted" placeholder:"N" help:"At least so many MiB of memory."`
 	ECC         *bool    `name:"ecc" group:"wanted" negatable:"" help:"Memory with error correction, or without."`
-	MemoryTypes []string `name:"memory-type" group:"wanted" sep:"none" placeholder:"TYPE" help:"One of these types, such as DDR5."`
+	MemoryTypes []string `name:"memory-type" group:"wanted" sep:"none" placeholder:"TYPE" help:"One of these types, such as DDR5, compared exactly."`
 
 	Drives []string `name:"drive" group:"wanted" sep:"none" placeholder:"DRIVES" help:"Drives of at least a size, such as 2x960GB,nvme,ssd; repeat it for other drives beside these."`
 	RAID   string   `name:"raid" group:"wanted" placeholder:"KIND" help:"none, software or hardware."`
@@ -43,8 +43,8 @@ type requirementFlags struct {
 
 	PriceMax   string            `name:"price-max" group:"wanted" placeholder:"PRICE" help:"At most this price each month, such as \"80.00 EUR\"."`
 	Currency   string            `name:"currency" group:"wanted" placeholder:"CODE" help:"Only servers priced in this currency."`
-	Tags       []string          `name:"tag" group:"wanted" sep:"none" placeholder:"TAG" help:"All of these tags."`
-	TagsNone   []string          `name:"exclude-tag" group:"wanted" sep:"none" placeholder:"TAG" help:"None of these tags."`
+	Tags       []string          `name:"tag" group:"wanted" sep:"none" placeholder:"TAG" help:"All of these tags, compared exactly."`
+	TagsNone   []string          `name:"exclude-tag" group:"wanted" sep:"none" placeholder:"TAG" help:"None of these tags, compared exactly."`
 	Attributes map[string]string `name:"attribute" group:"wanted" mapsep:"none" placeholder:"NAME=VALUE" help:"Exactly this attribute."`
 }
 

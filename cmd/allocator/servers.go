@@ -23,11 +23,11 @@ func (*serversCmd) examples() string {
 
 type serversListCmd struct {
 	clientSettings
-	Sites   []string `name:"site" sep:"none" placeholder:"SITE" help:"At one of these sites; repeat it."`
-	Racks   []string `name:"rack" sep:"none" placeholder:"RACK" help:"In one of these racks."`
+	Sites   []string `name:"site" sep:"none" placeholder:"SITE" help:"At one of these sites, compared exactly as written; repeat it."`
+	Racks   []string `name:"rack" sep:"none" placeholder:"RACK" help:"In one of these racks, compared exactly."`
 	States  []string `name:"state" placeholder:"STATE" help:"In one of these states, such as ready."`
-	Models  []string `name:"model" sep:"none" placeholder:"NAME" help:"Of one of these models."`
-	Serials []string `name:"serial" sep:"none" placeholder:"SERIAL" help:"With one of these serial numbers."`
+	Models  []string `name:"model" sep:"none" placeholder:"NAME" help:"Of one of these models, compared exactly; --q finds a part."`
+	Serials []string `name:"serial" sep:"none" placeholder:"SERIAL" help:"With one of these serial numbers, whole but in any case."`
 	Query   string   `name:"q" placeholder:"TEXT" help:"A part of the name, serial, model or external id."`
 	Limit   int      `name:"limit" default:"50" placeholder:"N" help:"At most so many; 0 is all of them."`
 }
@@ -45,6 +45,7 @@ func (c *serversListCmd) Run(ctx context.Context, p *process) error {
 	if c.Limit > 0 {
 		params.PageSize = int64(min(c.Limit, listPage))
 	}
+	next, read := "", 0
 	list, err := everyItem(c.Limit, func(token string) ([]client.Server, string, error) {
 		params.PageToken = token
 		res, err := api.ListServersWithResponse(ctx, &params)
@@ -52,13 +53,28 @@ func (c *serversListCmd) Run(ctx context.Context, p *process) error {
 			return nil, "", err
 		}
 		page, err := value(res.JSON200)
-		return page.Items, page.NextPageToken, err
+		next, read = page.NextPageToken, read+len(page.Items)
+		return page.Items, next, err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return p.showServers(list, next != "" || read > len(list))
+}
+
+// showServers prints a list, and beside it what the list alone does not say.
+func (p *process) showServers(list []client.Server, more bool) error {
+	switch {
+	case len(list) == 0:
+		p.notef("no server matches")
+	case more:
+		p.notef("%d shown, there are more: --limit N, 0 for all", len(list))
+	}
+	switch {
 	case p.json:
 		return p.printJSON(map[string]any{"items": list})
+	case len(list) == 0:
+		return nil
 	}
 	t := p.table("ID", "NAME", "SITE", "STATE", "HARDWARE")
 	for _, s := range list {
