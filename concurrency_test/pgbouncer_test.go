@@ -54,7 +54,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = 3
-ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout
+ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,jit
 `, behind.Database, behind.Host, behind.Port, behind.User, password, host, port), 0o600))
 	arguments := []string{config}
 	if os.Geteuid() == 0 {

@@ -36,8 +36,9 @@ const (
 
 // Open returns a pool and checks that the database answers. Every connection has timeouts for statements, locks and
 // idling in a transaction. The settings travel as startup parameters, which a pooler in transaction mode refuses unless it
-// is told to ignore them (pgbouncer: ignore_startup_parameters); then they have to be set in the database, which
-// CheckServer looks after, and the URL needs default_query_exec_mode=cache_describe.
+// is told to ignore them (pgbouncer: ignore_startup_parameters = statement_timeout, lock_timeout,
+// idle_in_transaction_session_timeout, jit); then they have to be set in the database, which CheckServer looks after, and
+// the URL needs default_query_exec_mode=cache_describe.
 func Open(ctx context.Context, url string, options PoolOptions) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
