@@ -88,6 +88,7 @@ func TestExitCodeOfARefusal(t *testing.T) {
 				require.Contains(t, got.stderr, "  /order_id: must not be empty\n")
 				require.Contains(t, got.stderr, "try again in 2s\n")
 				require.Contains(t, got.stderr, "  request req-1\n")
+				require.Equal(t, c.code == client.ProblemCodeNotHolder, strings.Contains(got.stderr, "--hold-token TOKEN"), got.stderr)
 				require.NotContains(t, got.stderr, "{")
 				if args[0] != "demo" {
 					require.Empty(t, got.stdout)

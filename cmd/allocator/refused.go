@@ -60,6 +60,9 @@ func (p *process) explainRefusal(refused *client.Error) {
 	for _, fault := range refused.Errors {
 		p.notef("  %s: %s", fault.Pointer, fault.Detail)
 	}
+	if refused.Code == client.ProblemCodeNotHolder {
+		p.notef("  give the hold token that reserve printed: --hold-token TOKEN")
+	}
 	if len(refused.Counts) > 0 {
 		p.aside().bars("  ", mostServers(refused.Counts), refused.Counts)
 	}

@@ -79,9 +79,22 @@ func (p *process) showReserved(r client.Reservation, made bool) {
 		p.printf("  hold token   %s\n", *r.HoldToken)
 	}
 	p.printf("  why          %s\n", r.Reason.Text)
-	if r.State == "held" {
-		p.printf("\nNext: allocator renew %s before a payment step, then allocator convert %s --service ID\n", r.ID, r.ID)
+	if r.State == client.ReservationStateHeld {
+		p.printf("%s", nextSteps(r))
 	}
+}
+
+// nextSteps suggests what this key can do. The idempotency key is shown to staff alone, and they need no hold token;
+// whoever else holds the server has to prove it, and selling is for another key.
+func nextSteps(r client.Reservation) string {
+	switch {
+	case r.IdempotencyKey != "":
+		return fmt.Sprintf("\nNext: allocator renew %[1]s before a payment step, then allocator convert %[1]s --service ID\n", r.ID)
+	case r.HoldToken == nil:
+		return "\nOnly the key that made it has its hold token.\n"
+	}
+	return fmt.Sprintf("\nNext, with this key:\n  allocator renew %[1]s --hold-token %[2]s\n  allocator cancel %[1]s --hold-token %[2]s\n"+
+		"To sell it, with a key that has the scope orders:\n  allocator convert %[1]s --service ID\n", r.ID, *r.HoldToken)
 }
 
 // lineWords names a line of an order as shortly as it is told apart.

@@ -31,3 +31,27 @@ func TestAReservationThatIsThereAlreadySaysHowItStands(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsSuggestedNextIsWhatTheKeyCanDo(t *testing.T) {
+	t.Parallel()
+	token := "hold_k_1"
+	for sentence, c := range map[string]struct {
+		r      client.Reservation
+		has    []string
+		hasNot string
+	}{
+		"staff need no hold token":     {client.Reservation{IdempotencyKey: "k-1", HoldToken: &token}, []string{"convert res_1 --service ID"}, "--hold-token"},
+		"a checkout proves its hold":   {client.Reservation{HoldToken: &token}, []string{"renew res_1 --hold-token hold_k_1\n", "cancel res_1 --hold-token hold_k_1\n", "the scope orders"}, "payment"},
+		"another checkout has nothing": {client.Reservation{}, []string{"Only the key that made it"}, "allocator "},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			c.r.ID = "res_1"
+			steps := nextSteps(c.r)
+			for _, piece := range c.has {
+				require.Contains(t, steps, piece)
+			}
+			require.NotContains(t, steps, c.hasNot)
+		})
+	}
+}
