@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -29,10 +31,13 @@ func openDatabase(ctx context.Context, p *process, s databaseSettings, data data
 	db := &database{url: string(s.DatabaseURL)}
 	if db.url == "" {
 		dir := defaultDataDir(p, data.DataDir)
+		if dir == "" {
+			return nil, errNoPlace
+		}
 		p.progressf("starting PostgreSQL in %s …", dir)
 		own, err := embedded.Start(ctx, embedded.Options{DataDir: dir, BinDir: data.PostgresBin, Log: log})
 		if err != nil {
-			return nil, err
+			return nil, elsewhere(err)
 		}
 		db.own, db.url = own, own.URL()
 	}
@@ -94,6 +99,16 @@ func defaultDataDir(p *process, given string) string {
 		return filepath.Join(home, ".local", "share", "allocator")
 	}
 	return "" // whoever needs one says that none was given
+}
+
+var errNoPlace = usagef("there is no place for the data, since HOME is not set: give a directory with --data-dir or ALLOCATOR_DATA_DIR")
+
+// elsewhere adds to an error of a directory that cannot be written how to choose another one.
+func elsewhere(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%w; choose another directory with --data-dir or ALLOCATOR_DATA_DIR", err)
+	}
+	return err
 }
 
 // localPerson is who works on the database itself: the user of this machine.

@@ -24,7 +24,7 @@ func keepsake(dir, name string) (string, error) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("the data directory cannot be read: %w", err)
+		return "", elsewhere(fmt.Errorf("the data directory cannot be read: %w", err))
 	}
 	return strings.TrimSpace(string(content)), nil
 }
@@ -33,7 +33,7 @@ func keepsake(dir, name string) (string, error) {
 func keep(dir, name, text string) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("the data directory cannot be written: %w", err)
+			err = elsewhere(fmt.Errorf("the data directory cannot be written: %w", err))
 		}
 	}()
 	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // as PostgreSQL's data directory, which it may become later

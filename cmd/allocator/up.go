@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"path/filepath"
 )
 
 // upCmd runs everything that is needed for a first look, and keeps it for the next.
@@ -31,7 +32,9 @@ type upAnswer struct {
 
 // Run implements the command. It ends with nil after an orderly stop.
 func (c *upCmd) Run(ctx context.Context, p *process) error {
-	c.DataDir = defaultDataDir(p, c.DataDir)
+	if c.DataDir = defaultDataDir(p, c.DataDir); c.DataDir == "" {
+		return errNoPlace
+	}
 	log := p.logger(c.LogLevel, "text")
 	return p.untilStopped(ctx, c.Listen, func(listener net.Listener) error {
 		db, err := openDatabase(ctx, p, c.databaseSettings, c.dataSettings, log)
@@ -44,6 +47,10 @@ func (c *upCmd) Run(ctx context.Context, p *process) error {
 
 // serve furnishes the database and runs the service on it.
 func (c *upCmd) serve(ctx context.Context, p *process, db *database, listener net.Listener, log *slog.Logger) error {
+	known, err := keepsake(c.DataDir, apiKeyFile) // from an earlier start
+	if err != nil {
+		return err
+	}
 	s, key, err := raise(ctx, p, db, listener, raiseOptions{
 		dataDir: c.DataDir, tokenKeys: c.HoldTokenKeys, service: serviceOptions{drainDelay: c.DrainDelay},
 	}, log)
@@ -57,7 +64,18 @@ func (c *upCmd) serve(ctx context.Context, p *process, db *database, listener ne
 			_ = p.printJSONLine(answer) // nobody reads it any more: serving goes on
 			return
 		}
-		p.printGuide(answer)
+		p.printGuide(answer, c.place(), known == key)
 	})
 	return errors.Join(err, s.app.close(context.WithoutCancel(ctx)))
+}
+
+// place says where the data lives, and how to begin anew.
+func (c *upCmd) place() string {
+	if c.DatabaseURL != "" {
+		return "the database that was given"
+	}
+	if dir, err := filepath.Abs(c.DataDir); err == nil {
+		return dir + "; delete it to start over"
+	}
+	return c.DataDir
 }

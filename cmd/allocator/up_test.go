@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -172,7 +175,8 @@ func TestUpShowsCommandsThatWork(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("some of the commands are for curl, which is not installed")
 	}
-	up := start(t, nil, "up", "--listen", "127.0.0.1:0", "--data-dir", dataDir(t))
+	dir := dataDir(t)
+	up := start(t, nil, "up", "--listen", "127.0.0.1:0", "--data-dir", dir)
 	var script []string
 	for end := false; !end; {
 		line := up.line()
@@ -186,11 +190,56 @@ func TestUpShowsCommandsThatWork(t *testing.T) {
 	shell.Stdin = strings.NewReader(strings.Join(script, ""))
 	out, err := shell.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", strings.Join(script, ""), out)
-	for _, piece := range []string{"Reserved ", "Order A-1001: ", "is bound to service svc-1001", "looked at", `"order_id":"A-1002"`, "one owner"} {
+	for _, piece := range []string{"Reserved ", "Order G-1001: ", "is bound to service svc-g-1001", "looked at", `"order_id":"G-1002"`, "one owner"} {
 		require.Contains(t, string(out), piece)
 	}
 	up.signal(syscall.SIGTERM)
 	require.Equal(t, exitDone, up.wait().code)
+
+	next := start(t, nil, "up", "--listen", "127.0.0.1:0", "--data-dir", dir)
+	next.until("the orders of the guide may exist already")
+	next.signal(syscall.SIGTERM)
+	require.Equal(t, exitDone, next.wait().code)
+}
+
+func TestTheGuideSaysWhereTheDataLives(t *testing.T) {
+	t.Parallel()
+	for sentence, c := range map[string]struct {
+		up       upCmd
+		repeated bool
+		says     string
+	}{
+		"its own":          {upCmd{dataSettings: dataSettings{DataDir: "/srv/a"}}, false, "again. Data: /srv/a; delete it to start over.\n\nIn another terminal:\n"},
+		"somebody else's":  {upCmd{databaseSettings: databaseSettings{DatabaseURL: "postgres://db/a"}}, false, "again. Data: the database that was given.\n\nIn another"},
+		"a second start":   {upCmd{dataSettings: dataSettings{DataDir: "/srv/a"}}, true, "start over.\nThis is not the first start, so the orders of the guide may exist already: "},
+		"and goes on then": {upCmd{dataSettings: dataSettings{DataDir: "/srv/a"}}, true, "the same reservation.\n\nIn another terminal:\n"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			(&process{stdout: &out}).printGuide(upAnswer{URL: "http://x", APIKey: "alk_x"}, c.up.place(), c.repeated)
+			require.Contains(t, out.String(), c.says)
+		})
+	}
+}
+
+func TestNoPlaceForTheDataNamesTheSettings(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{fs.ErrPermission, syscall.EROFS} {
+		err = elsewhere(fmt.Errorf("create data directory /x: %w", err))
+		require.ErrorContains(t, err, "create data directory /x: ")
+		require.ErrorContains(t, err, "--data-dir or ALLOCATOR_DATA_DIR")
+	}
+	require.Equal(t, io.EOF, elsewhere(io.EOF))
+	file := write(t, "file", "")
+	_, err := keptTokenKeys(filepath.Join(file, "data"))
+	require.ErrorContains(t, err, "--data-dir or ALLOCATOR_DATA_DIR")
+	if os.Geteuid() == 0 {
+		return // root has a place of its own
+	}
+	got := inProcess(t, nil, "up", "--listen", "127.0.0.1:0")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "HOME is not set: give a directory with --data-dir")
 }
 
 func TestUpRefusesInOneSentence(t *testing.T) {
