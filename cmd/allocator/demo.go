@@ -19,6 +19,12 @@ func (*demoCmd) examples() string {
 		ALLOCATOR_URL=http://127.0.0.1:8080 ALLOCATOR_API_KEY=alk_… allocator demo`
 }
 
+// Help implements kong.HelpProvider.
+func (*demoCmd) Help() string {
+	return "Without ALLOCATOR_URL and ALLOCATOR_API_KEY it plays on a service of its own, which is removed afterwards. With them it " +
+		"reserves and sells real servers of that key's organization for a moment, and puts back what it sold; one stays held until its deadline."
+}
+
 // Run implements the command. Without an API key it plays on a service of its own, in a directory that is removed.
 func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	if c.APIKey != "" {
@@ -26,6 +32,7 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 		if err != nil {
 			return err
 		}
+		p.notef("Playing at %s, with real servers of this key's organization: they are reserved and sold for a moment, what was sold is put back, and one stays held until its deadline.", c.URL)
 		return newTale(p, api).tell(ctx)
 	}
 	if p.sources.origin("url") != "default" {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -40,7 +42,23 @@ func TestDemoOnAServiceOfItsOwn(t *testing.T) {
 	} {
 		require.Contains(t, got.stdout, piece)
 	}
+	require.Contains(t, got.stderr, "a service of the demo's own in "+temp)
 	requireEmptyDir(t, temp)
+}
+
+// A key without support is not shown the servers that fit.
+func TestDemoNeedsAKeyThatSeesServers(t *testing.T) {
+	t.Parallel()
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(client.Evaluation{Servers: 3, Eligible: 2})
+	}))
+	t.Cleanup(door.Close)
+	got := inProcess(t, map[string]string{"ALLOCATOR_URL": door.URL, "ALLOCATOR_API_KEY": "alk_x"}, "demo")
+	require.Equal(t, exitNotAllowed, got.code, got.stderr)
+	require.Contains(t, got.stderr, "Playing at "+door.URL+", with real servers of this key's organization")
+	require.Contains(t, got.stderr, "use one with the scopes checkout, orders and support")
+	require.Contains(t, inProcess(t, nil, "demo", "--help").stdout, "reserves and sells real servers")
 }
 
 func TestDemoCleansUpWhenItIsInterrupted(t *testing.T) {

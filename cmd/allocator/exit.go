@@ -32,6 +32,11 @@ func (e *usageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
+// forbidden is what a key lacks a scope for, though no answer said so.
+type forbidden struct{ text string }
+
+func (e *forbidden) Error() string { return e.text }
+
 // findings is what doctor returns when something is wrong; what it is has been printed.
 type findings struct{ count int }
 
@@ -60,6 +65,7 @@ func exitCode(err error) int {
 	var (
 		refused   *client.Error
 		wrong     *usageError
+		lacking   *forbidden
 		found     *findings
 		invalid   *identity.InvalidError
 		stale     *identity.VersionError
@@ -81,7 +87,7 @@ func exitCode(err error) int {
 	case errors.Is(err, reservation.ErrUnavailable), errors.Is(err, reservation.ErrOutcomeUnknown),
 		errors.Is(err, identity.ErrUnavailable):
 		return exitRetry
-	case errors.As(err, &exceeded), errors.Is(err, identity.ErrUnauthenticated):
+	case errors.As(err, &exceeded), errors.As(err, &lacking), errors.Is(err, identity.ErrUnauthenticated):
 		return exitNotAllowed
 	case errors.As(err, &found), errors.As(err, &stale), errors.As(err, &converted),
 		errors.Is(err, identity.ErrOrganizationExists):

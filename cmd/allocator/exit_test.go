@@ -119,6 +119,7 @@ func TestExitCodeOfAnErrorOfTheDomain(t *testing.T) {
 		{identity.ErrUnavailable, 5},
 		{&identity.ScopeError{}, 6},
 		{identity.ErrUnauthenticated, 6},
+		{&forbidden{"no"}, 6},
 		{identity.ErrOrganizationExists, 7},
 		{&identity.VersionError{}, 7},
 		{&findings{1}, 7},

@@ -44,7 +44,7 @@ func setStage(ctx context.Context, p *process, postgresBin string) (_ *stage, er
 	if err != nil {
 		return nil, err
 	}
-	p.notef("Preparing a service of the demo's own in %s …", dir)
+	p.notef("Preparing a service of the demo's own in %s, where no real server is sold …", dir)
 	log := p.logger(slog.LevelError, "text")
 	if s.db, err = openDatabase(ctx, p, databaseSettings{}, dataSettings{DataDir: dir, PostgresBin: postgresBin}, log); err != nil {
 		return nil, errors.Join(err, listener.Close())

@@ -21,7 +21,7 @@ func (t *tale) lookAround(ctx context.Context) error {
 		return errors.New("there is no free server to play with: add some, or run `allocator demo` without ALLOCATOR_API_KEY to play on a service of its own")
 	}
 	if len(e.Ranked) == 0 {
-		return errors.New("the key may not see which servers there are: use one with the scopes checkout, orders and support")
+		return &forbidden{"the key may not see which servers there are: use one with the scopes checkout, orders and support"}
 	}
 	t.chapter.Answer = map[string]any{"servers": e.Servers, "eligible": e.Eligible}
 	t.sayf("%s, %d of them free and ready.", plural(e.Servers, "server"), e.Eligible)
