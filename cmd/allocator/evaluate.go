@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"allocator/client"
 )
@@ -46,7 +47,7 @@ func (c *evaluateCmd) Run(ctx context.Context, p *process) error {
 func (p *process) showEvaluation(e client.Evaluation, limit int) error {
 	p.printf("%s\n\n", e.Text)
 	p.funnel("", e.Servers, e.Eligible, e.Counts)
-	if e.Nearest.Text != "" {
+	if e.Nearest.Text != "" && !strings.Contains(e.Text, e.Nearest.Text) {
 		p.printf("\nNearest: %s\n", e.Nearest.Text)
 	}
 	if len(e.Ranked) == 0 {
