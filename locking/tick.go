@@ -132,7 +132,7 @@ func (s *Scheduler) runClaimed(ctx context.Context, j *scheduled, tick int64) (c
 }
 
 // keepClaim claims a tick that was run until shortly before the next one. The claim that runClaimed took was for the time
-// of a run only, so that a process that dies in the middle leaves the tick to others. Nobody can come in between: who
+// of a run only, so that a process that dies in the middle does not keep the tick. Nobody can come in between: who
 // wants the claim needs the job's lock first.
 func keepClaim(ctx context.Context, j *scheduled, tick int64) error {
 	rest := time.Until(j.start(tick + 1).Add(-j.lead())).Truncate(time.Millisecond)
