@@ -90,13 +90,15 @@ func parse(p *process, args []string) (selected *kong.Context, helped bool, err 
 	return selected, helped, err
 }
 
-// asksForHelp lets people ask as they are used to: with nothing at all, with "help", with "help reserve".
+// asksForHelp lets people ask as they are used to: with nothing at all, with "help", with "help reserve", with "--version".
 func asksForHelp(args []string) []string {
 	switch {
 	case len(args) == 0:
 		return []string{"--help"}
 	case args[0] == "help":
 		return append(slices.Clone(args[1:]), "--help")
+	case args[0] == "--version":
+		return append([]string{"version"}, args[1:]...)
 	default:
 		return args
 	}

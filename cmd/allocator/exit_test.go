@@ -212,5 +212,12 @@ func TestEveryCommandShowsItsExamplesFirst(t *testing.T) {
 	require.Contains(t, inProcess(t, nil, "serve", "--help").stdout, "ALLOCATOR_HOLD_TOKEN_KEYS_FILE")
 	require.Contains(t, inProcess(t, nil).stdout, "Usage: allocator <command>")
 	require.Equal(t, inProcess(t, nil), inProcess(t, nil, "help"))
+	require.NotContains(t, inProcess(t, nil, "reserve", "--help").stdout, "Exit codes:")
+	for _, code := range []int{exitDone, exitFailure, exitUsage, exitNotFound, exitNoServer, exitRetry, exitNotAllowed, exitConflict, exitInterrupted} {
+		require.Contains(t, inProcess(t, nil, "help").stdout, fmt.Sprintf("\n%5d  ", code))
+	}
+	require.Equal(t, inProcess(t, nil, "version"), inProcess(t, nil, "--version"))
+	require.Equal(t, inProcess(t, nil, "version", "--json"), inProcess(t, nil, "--version", "--json"))
+	require.Contains(t, inProcess(t, nil, "--version").stdout, "allocator dev (schema ")
 	require.Equal(t, inProcess(t, nil, "keys", "create", "--help"), inProcess(t, nil, "help", "keys", "create"))
 }

@@ -23,8 +23,26 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 			break
 		}
 	}
-	return kong.DefaultHelpPrinter(options, ctx)
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
+		return err
+	}
+	_, err := fmt.Fprint(ctx.Stdout, exitCodes)
+	return err
 }
+
+// exitCodes is the table in exit.go, for those who write scripts.
+const exitCodes = `
+Exit codes:
+    0  done
+    1  it failed
+    2  the command line, or a request that the service calls invalid
+    3  not found
+    4  no server: none fits, or the release switch is off
+    5  the same may succeed shortly
+    6  the key may not do this
+    7  another conflict, or doctor found something
+  130  interrupted
+`
 
 func commandOf(node *kong.Node) (exampled, bool) {
 	target := node.Target

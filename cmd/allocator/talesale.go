@@ -66,7 +66,7 @@ func (t *tale) whyThisOne(ctx context.Context) error {
 	t.chapter.Answer = d
 	t.sayf("%s", d.Text)
 	for _, c := range d.Counts[:min(4, len(d.Counts))] {
-		t.sayf("%4d were left out: %s", c.Servers, c.Text)
+		t.sayf("%4d left out: %s", c.Servers, c.Text)
 	}
 	return nil
 }
