@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"allocator/client"
@@ -70,8 +72,24 @@ func (c *orgsCreateCmd) Run(ctx context.Context, p *process) error {
 		org, err := a.CreateOrganization(ctx, client.NewOrganization{
 			ID: c.ID, Name: c.Name, HoldSeconds: inSeconds(c.HoldTime), HoldLimit: c.HoldLimit,
 		})
-		return p.showOrganization(org, err)
+		if err := p.showOrganization(org, err); err != nil || p.json {
+			return err
+		}
+		p.notef("%s", c.nextSteps(p.sources.origin("database-url"), org.ID))
+		return nil
 	})
+}
+
+// nextSteps are what a new organization lacks. Its first key can only be made on the database; origin is where the
+// database URL came from, since what stands in a setting need not be typed again.
+func (c *orgsCreateCmd) nextSteps(origin, org string) string {
+	typed := " --database-url URL"
+	if c.DatabaseURL != "" && !strings.HasPrefix(origin, "flag") {
+		typed = ""
+	}
+	return fmt.Sprintf("\nNext, its first key, and the switch that lets it reserve:\n"+
+		"  allocator keys create \"first key\" --scope checkout,orders,support,operator,admin --org %[1]s%[2]s\n"+
+		"  allocator flags set reservations on --org %[1]s%[2]s", org, typed)
 }
 
 type orgsSetCmd struct {
