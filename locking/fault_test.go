@@ -109,10 +109,7 @@ func TestJobIsStoppedWhenItsBackendFails(t *testing.T) {
 			onEverySite(t, func(t *testing.T, s site) {
 				ran, err := While(t.Context(), s.node(t), "key", patience, func(ctx context.Context) error {
 					fault(t, s)
-					select {
-					case <-ctx.Done():
-					case <-t.Context().Done():
-					}
+					ends(ctx)
 					return context.Cause(ctx)
 				})
 				require.True(t, ran)

@@ -432,7 +432,7 @@ func TestLostLockEndsTheRun(t *testing.T) {
 		job := audit(RequireGlobal)
 		causes := make(chan error, 1)
 		job.Run = func(ctx context.Context) error {
-			<-ctx.Done()
+			ends(ctx)
 			causes <- context.Cause(ctx)
 			return ctx.Err()
 		}

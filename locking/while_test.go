@@ -38,6 +38,14 @@ func (l *scripted) Renew(ctx context.Context, h *Handle) error {
 // failing is the try of a broken backend.
 func failing(context.Context, string, time.Duration) (*Handle, error) { return nil, ErrBackend }
 
+// ends waits for a context that is expected to end.
+func ends(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(hang):
+	}
+}
+
 // after lets the time of the bubble pass.
 func after(d time.Duration) { <-time.After(d) }
 
@@ -105,7 +113,7 @@ func TestFailedRenewalEndsTheWork(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, began := &scripted{Locker: NewMemory(), renew: renew}, time.Now()
 				ran, err := While(t.Context(), l, "key", 3*time.Second, func(ctx context.Context) error {
-					<-ctx.Done()
+					ends(ctx)
 					require.ErrorIs(t, context.Cause(ctx), ErrNotOwner)
 					require.Less(t, time.Since(began), 3*time.Second, "while the lock was still ours")
 					return errors.New("half done")
