@@ -21,11 +21,14 @@ func (s *clientSettings) client() (*client.ClientWithResponses, error) {
 	return api, nil
 }
 
-// onlyAsked leaves out of an address what was not asked for: the service refuses an empty value.
+// noTime is how a time that was not asked for stands in an address.
+const noTime = "0001-01-01T00:00:00Z"
+
+// onlyAsked leaves out of an address what was not asked for: the service refuses an empty value, and a time without one.
 func onlyAsked(_ context.Context, r *http.Request) error {
 	query := r.URL.Query()
 	for name := range query {
-		if query.Get(name) == "" {
+		if value := query.Get(name); value == "" || value == noTime {
 			query.Del(name)
 		}
 	}
