@@ -30,12 +30,32 @@ func New(baseURL, apiKey string, options ...ClientOption) (*ClientWithResponses,
 	if given.Client == nil {
 		given.Client = &http.Client{Timeout: timeout, CheckRedirect: stayHere}
 	}
-	options = append(options, WithHTTPClient(&refusing{given.Client}), WithRequestEditorFn(bearer(apiKey)))
+	options = append(options, WithHTTPClient(&refusing{given.Client}), WithRequestEditorFn(onlyAsked), WithRequestEditorFn(bearer(apiKey)))
 	return NewClientWithResponses(strings.TrimRight(baseURL, "/"), options...)
 }
 
 // stayHere refuses to follow a redirection: the service never sends one, and a key must not travel to where it points.
 func stayHere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// What stands in an address for a number and a time that were not asked for.
+const (
+	noNumber = "0"
+	noTime   = "0001-01-01T00:00:00Z"
+)
+
+// onlyAsked leaves out of an address what was not asked for: optional parameters are no pointers here, and the service
+// refuses an empty value, a page of no rows, and a time before there were machines.
+func onlyAsked(_ context.Context, r *http.Request) error {
+	query := r.URL.Query()
+	for name := range query {
+		value := query.Get(name)
+		if value == "" || value == noTime || name == "page_size" && value == noNumber {
+			query.Del(name)
+		}
+	}
+	r.URL.RawQuery = query.Encode()
+	return nil
+}
 
 func bearer(apiKey string) RequestEditorFn {
 	return func(_ context.Context, r *http.Request) error {

@@ -131,6 +131,11 @@ var triggerRules = []rule{
 	{"events_are_kept", check, false, []string{"TRUNCATE events"}},
 	{"decisions_are_kept", check, false, []string{"TRUNCATE decisions"}},
 	{"decision_lists_are_kept", check, false, []string{"TRUNCATE decision_lists"}},
+	{"reservations_sold_are_kept", check, false, []string{"DELETE FROM reservations WHERE id = {converted}"}},
+	{"bindings_of_reservations_are_kept", check, false, []string{
+		"DELETE FROM reservations WHERE false" + then + endBinding("(SELECT id FROM bindings WHERE reservation_id = {converted})") + then +
+			"DELETE FROM bindings WHERE reservation_id = {converted}",
+	}},
 	{"decision_lists_are_final", check, false, []string{"UPDATE decision_lists SET body = ''", "DELETE FROM decision_lists"}},
 }
 
@@ -138,6 +143,20 @@ var triggerRules = []rule{
 var quiet = []string{"bindings_vacate", "bindings_note_change", "reservations_note_change", "servers_note_change"}
 
 var checkRules = []rule{
+	{"servers_values_are_readable", check, false, changes("servers", "{free}", "price_amount = 'NaN', price_currency = 'EUR'",
+		"updated_at = 'infinity'", "created_at = '-infinity'", "tags = '{NULL}'", "cpu_benchmarks = '{\"a\": \"x\"}'",
+		"attributes = '{\"a\": 1}'", "gpus = '[null]'")},
+	{"reservations_values_are_readable", check, false, []string{
+		"UPDATE reservations SET expires_at = 'infinity', max_expires_at = 'infinity' WHERE id = {holding}",
+		holdRow("{free}", "'x'").with("server", "'{}'").into("reservations"),
+	}},
+	{"bindings_values_are_readable", check, false, []string{
+		directRow("{free}", "'x'").with("server", "'{}'").into("bindings"),
+		directRow("{free}", "'x'").with("since", "'infinity'").into("bindings"),
+	}},
+	{"decision_lists_hash_is_of_body", check, false, []string{
+		"INSERT INTO decision_lists (organization_id, id, hash, body) VALUES ('acme', gen_random_uuid(), sha256('a'), 'b')",
+	}},
 	{"servers_state_known", check, false, changes("servers", "{free}", "state = 'held'", "state = 'bound'", "state = 'Ready'", "state = ''")},
 	{"servers_raid_known", check, false, changes("servers", "{free}", "raid = 'raid5'")},
 	{"servers_site_named", check, false, changes("servers", "{free}", "site = ''")},
@@ -207,7 +226,7 @@ func TestEveryNamedRuleIsRefused(t *testing.T) {
 	t.Parallel()
 	w := stocked(t)
 	w.exec(`INSERT INTO decisions (organization_id, id, order_id, order_line, unit, outcome, by_kind, body) VALUES ('acme', uuid_v7(), 'x', '1', 1, 'contended', 'key', '{}')`)
-	w.exec(`INSERT INTO decision_lists (organization_id, id, hash, body) VALUES ('acme', uuid_v7(), '', '')`)
+	w.exec(`INSERT INTO decision_lists (organization_id, id, hash, body) VALUES ('acme', uuid_v7(), sha256(''), '')`)
 	w.exec(`INSERT INTO events (organization_id, id, type, actor_kind) VALUES ('acme', uuid_v7(), 'test', 'key')`)
 	s := w.session()
 	before := contents(s)

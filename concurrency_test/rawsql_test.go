@@ -29,14 +29,14 @@ func holdRow(server, order string) row {
 		"organization_id": "'acme'", "id": "gen_random_uuid()", "server_id": server, "order_id": order, "order_line": "'1'", "unit": "1",
 		"created_by_kind": "'person'", "expires_at": "clock_timestamp() + interval '15 minutes'",
 		"max_expires_at": "clock_timestamp() + interval '1 hour'", "idempotency_key": "gen_random_uuid()::text",
-		"fingerprint": `'\x00'`, "token_key": "'test'", "requirements": "'{}'", "reason": "'{}'", "server": "'{}'", "decision_id": "gen_random_uuid()",
+		"fingerprint": `'\x00'`, "token_key": "'test'", "requirements": "'{}'", "reason": "'{}'", "server": `'{"v": 1, "site": "FSN1"}'`, "decision_id": "gen_random_uuid()",
 	}
 }
 
 // directRow is a binding of a server that was sold before Allocator came.
 func directRow(server, service string) row {
 	return row{
-		"organization_id": "'acme'", "id": "gen_random_uuid()", "server_id": server, "service_id": service, "created_by_kind": "'person'", "server": "'{}'",
+		"organization_id": "'acme'", "id": "gen_random_uuid()", "server_id": server, "service_id": service, "created_by_kind": "'person'", "server": `'{"v": 1, "site": "FSN1"}'`,
 	}
 }
 

@@ -129,6 +129,12 @@ CREATE TABLE servers (
         (jsonb_typeof(drives) = 'array' AND jsonb_typeof(gpus) = 'array'),
     CONSTRAINT servers_maps_are_maps CHECK
         (jsonb_typeof(cpu_benchmarks) = 'object' AND jsonb_typeof(attributes) = 'object'),
+    CONSTRAINT servers_values_are_readable CHECK (
+        price_amount <> 'NaN' AND isfinite(created_at) AND isfinite(updated_at) AND array_position(tags, NULL) IS NULL
+        AND NOT jsonb_path_exists(cpu_benchmarks, '$.* ? (@.type() <> "number")')
+        AND NOT jsonb_path_exists(attributes, '$.* ? (@.type() <> "string")')
+        AND NOT jsonb_path_exists(drives, '$[*] ? (@.type() <> "object")')
+        AND NOT jsonb_path_exists(gpus, '$[*] ? (@.type() <> "object")')),
     CONSTRAINT servers_price_complete CHECK
         ((price_amount IS NULL) = (price_currency IS NULL) AND price_amount >= 0)
 );
@@ -209,6 +215,9 @@ CREATE TABLE reservations (
         ((state = 'held') = (ended_at IS NULL) AND (state = 'held') = (ended_by_kind IS NULL)),
     CONSTRAINT reservations_sweep_only_expires CHECK (ended_by_kind <> 'sweep' OR state = 'expired'),
     CONSTRAINT reservations_unit_positive CHECK (unit > 0),
+    CONSTRAINT reservations_values_are_readable CHECK (
+        isfinite(created_at) AND isfinite(expires_at) AND isfinite(max_expires_at) AND isfinite(ended_at)
+        AND server ->> 'v' IS NOT NULL),
     CONSTRAINT reservations_deadline_in_bounds CHECK (expires_at <= max_expires_at)
 );
 
@@ -279,6 +288,9 @@ CREATE TABLE bindings (
     changed_by      xid8 NOT NULL DEFAULT pg_current_xact_id(),
     CONSTRAINT bindings_pkey PRIMARY KEY (organization_id, id),
     CONSTRAINT bindings_decided_in_time CHECK (decided_at < hold_expires_at),
+    CONSTRAINT bindings_values_are_readable CHECK (
+        isfinite(since) AND isfinite(created_at) AND isfinite(ended_at) AND isfinite(decided_at) AND isfinite(hold_expires_at)
+        AND server ->> 'v' IS NOT NULL),
     CONSTRAINT bindings_conversion_complete CHECK (
         (reservation_id IS NULL) = (order_id IS NULL) AND (reservation_id IS NULL) = (order_line IS NULL)
         AND (reservation_id IS NULL) = (unit IS NULL) AND (reservation_id IS NULL) = (decided_at IS NULL)
@@ -374,13 +386,43 @@ CREATE TRIGGER reservations_vacate AFTER UPDATE ON reservations FOR EACH ROW
 -- +goose StatementBegin
 CREATE FUNCTION reservation_has_binding() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM bindings WHERE organization_id = NEW.organization_id AND reservation_id = NEW.id) THEN
+    IF NOT EXISTS (SELECT FROM bindings WHERE organization_id = NEW.organization_id AND reservation_id = NEW.id
+                   AND server_id = NEW.server_id)
+       OR EXISTS (SELECT FROM occupancy WHERE organization_id = NEW.organization_id AND reservation_id = NEW.id) THEN
         RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
-            MESSAGE = 'A converted reservation has a binding, written in the same transaction.';
+            MESSAGE = 'A converted reservation has a binding of its server, written in the same transaction.';
     END IF;
     RETURN NULL;
 END $$;
 -- +goose StatementEnd
+
+-- A sold server's reservation says to whom and why, and its key and order line go on being answered; so it is kept as
+-- long as the binding is active, and the binding as long as the reservation stands.
+-- +goose StatementBegin
+CREATE FUNCTION still_bound() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF EXISTS (SELECT FROM bindings WHERE organization_id = OLD.organization_id AND reservation_id = OLD.id AND ended_at IS NULL) THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+            MESSAGE = 'A reservation whose binding is active is not deleted: end the binding first.';
+    END IF;
+    RETURN OLD;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER reservations_sold_are_kept BEFORE DELETE ON reservations FOR EACH ROW WHEN (OLD.state = 'converted')
+    EXECUTE FUNCTION still_bound();
+
+-- +goose StatementBegin
+CREATE FUNCTION still_converted() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF EXISTS (SELECT FROM reservations WHERE organization_id = OLD.organization_id AND id = OLD.reservation_id) THEN
+        RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
+            MESSAGE = 'A binding whose reservation stands is not deleted: the reservation says that it was converted.';
+    END IF;
+    RETURN OLD;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER bindings_of_reservations_are_kept BEFORE DELETE ON bindings FOR EACH ROW WHEN (OLD.reservation_id IS NOT NULL)
+    EXECUTE FUNCTION still_converted();
 CREATE CONSTRAINT TRIGGER reservations_converted_has_binding AFTER UPDATE ON reservations
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (OLD.state = 'held' AND NEW.state = 'converted')
     EXECUTE FUNCTION reservation_has_binding();
@@ -514,7 +556,8 @@ CREATE TABLE decision_lists (
     id              uuid NOT NULL,
     hash            bytea NOT NULL,
     body            bytea NOT NULL,
-    CONSTRAINT decision_lists_pkey PRIMARY KEY (organization_id, id)
+    CONSTRAINT decision_lists_pkey PRIMARY KEY (organization_id, id),
+    CONSTRAINT decision_lists_hash_is_of_body CHECK (hash = sha256(body)) -- nothing else can take a frozen list's place
 ) PARTITION BY RANGE (id);
 CREATE TABLE decision_lists_default PARTITION OF decision_lists DEFAULT;
 CREATE INDEX decision_lists_by_hash ON decision_lists (organization_id, hash);

@@ -96,7 +96,8 @@ func applyAll(ctx context.Context, provider *goose.Provider, log *slog.Logger) e
 		case err != nil:
 			return fmt.Errorf("migrate the database: %w", err)
 		default:
-			log.InfoContext(ctx, "migration applied", "version", result.Source.Version, "file", result.Source.Path, "duration", result.Duration)
+			log.InfoContext(ctx, "migration applied",
+				"version", result.Source.Version, "file", result.Source.Path, "duration", result.Duration)
 			tries = 1
 		}
 	}

@@ -121,7 +121,7 @@ func TestMigrationThatCannotHaveItsTableIsBegunAgain(t *testing.T) {
 	url, log := postgrestest.EmptyURL(t), newRecorder()
 	blocker, err := postgrestest.Pool(t, url).Begin(t.Context())
 	require.NoError(t, err)
-	defer func() { _ = blocker.Rollback(context.Background()) }()
+	defer func() { _ = blocker.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = blocker.Exec(t.Context(), "CREATE TABLE river_migration (line text)")
 	require.NoError(t, err)
 
@@ -144,7 +144,7 @@ func TestMigrationGivesUpOnATableItNeverGets(t *testing.T) {
 	url, log := postgrestest.EmptyURL(t), newRecorder()
 	blocker, err := postgrestest.Pool(t, url).Begin(t.Context())
 	require.NoError(t, err)
-	defer func() { _ = blocker.Rollback(context.Background()) }()
+	defer func() { _ = blocker.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = blocker.Exec(t.Context(), "CREATE TABLE river_migration (line text)")
 	require.NoError(t, err)
 

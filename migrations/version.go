@@ -28,6 +28,7 @@ func Latest() int64 {
 
 // Queryer is a pool or a connection.
 type Queryer interface {
+	// QueryRow runs a statement of which at most one row is read.
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 

@@ -199,7 +199,7 @@ func dueHolds(t *testing.T, pool *pgxpool.Pool, n int) {
 		`INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, created_by_kind, expires_at, max_expires_at,
 				idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
 			SELECT organization_id, id, servers.id, external_id, '1', 'person', clock_timestamp() - interval '1 minute',
-				clock_timestamp() + interval '1 hour', external_id, '', 'test', '{}', '{}', '{}', id FROM servers LIMIT %d`,
+				clock_timestamp() + interval '1 hour', external_id, '', 'test', '{}', '{}', '{"v": 1}', id FROM servers LIMIT %d`,
 	} {
 		_, err := pool.Exec(t.Context(), fmt.Sprintf(sql, n))
 		require.NoError(t, err)

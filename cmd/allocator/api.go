@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"allocator/client"
 )
@@ -14,26 +12,11 @@ func (s *clientSettings) client() (*client.ClientWithResponses, error) {
 	if s.APIKey == "" {
 		return nil, usagef("no API key is given: set ALLOCATOR_API_KEY or --api-key (`allocator up` shows one)")
 	}
-	api, err := client.New(s.URL, string(s.APIKey), client.WithRequestEditorFn(onlyAsked))
+	api, err := client.New(s.URL, string(s.APIKey))
 	if err != nil {
 		return nil, usagef("the address of the service cannot be used: %v", err)
 	}
 	return api, nil
-}
-
-// noTime is how a time that was not asked for stands in an address.
-const noTime = "0001-01-01T00:00:00Z"
-
-// onlyAsked leaves out of an address what was not asked for: the service refuses an empty value, and a time without one.
-func onlyAsked(_ context.Context, r *http.Request) error {
-	query := r.URL.Query()
-	for name := range query {
-		if value := query.Get(name); value == "" || value == noTime {
-			query.Del(name)
-		}
-	}
-	r.URL.RawQuery = query.Encode()
-	return nil
 }
 
 // call makes the caller and runs do with it.

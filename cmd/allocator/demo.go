@@ -43,7 +43,7 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stage.clear(ctx)) }()
-	api, err := client.New(stage.url, stage.key, client.WithRequestEditorFn(onlyAsked))
+	api, err := client.New(stage.url, stage.key)
 	if err != nil {
 		return err
 	}

@@ -86,9 +86,10 @@ var arbiters = []string{
 var triggers = []string{
 	"servers_are_kept", "servers_are_kept_all", "servers_identity_fixed", "servers_note_change",
 	"reservations_start_held", "reservations_identity_fixed", "reservations_reason_frozen", "reservations_final_is_final",
-	"reservations_fence_grows", "reservations_held_are_kept", "reservations_are_kept",
+	"reservations_fence_grows", "reservations_held_are_kept", "reservations_sold_are_kept", "reservations_are_kept",
 	"reservations_occupy", "reservations_vacate", "reservations_converted_has_binding", "reservations_note_change",
-	"bindings_start_active", "bindings_identity_fixed", "bindings_end_once", "bindings_active_are_kept", "bindings_are_kept",
+	"bindings_start_active", "bindings_identity_fixed", "bindings_end_once", "bindings_active_are_kept",
+	"bindings_of_reservations_are_kept", "bindings_are_kept",
 	"bindings_occupy", "bindings_vacate", "bindings_reservation_converted", "bindings_note_change",
 	"occupancy_by_triggers_only", "occupancy_is_kept",
 	"events_are_final", "decisions_are_final", "decision_lists_are_final",

@@ -45,7 +45,8 @@ func TestCancelSaysWhatThisCallHasDone(t *testing.T) {
 	}{
 		"it cancelled, for no reason that was given": {held, ended("cancelled", "other", ""), nil, "The reservation is cancelled (other); one in FSN1 is free for the next order.\n"},
 		"it cancelled, for the reason that was given": {
-			held, ended("cancelled", "fraud", "stolen card"), []string{"--reason", "fraud", "--text", "stolen card"},
+			held, ended("cancelled", "fraud", "stolen card"),
+			[]string{"--reason", "fraud", "--text", "stolen card"},
 			"The reservation is cancelled (fraud); one in FSN1 is free for the next order.\n",
 		},
 		"it was cancelled before": {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,10 +17,10 @@ func TestANewOrganizationIsToldWhatItLacks(t *testing.T) {
 	require.NotContains(t, got.stderr, "--database-url")
 
 	// What is suggested works as it stands.
-	require.Regexp(t, regexp.MustCompile(`(?m)^  allocator keys create "first key" --scope checkout,orders,support,operator,admin --org acme$`), got.stderr)
+	require.Regexp(t, `(?m)^  allocator keys create "first key" --scope checkout,orders,support,operator,admin --org acme$`, got.stderr)
 	key := inProcess(t, env, "keys", "create", "first key", "--scope", "checkout,orders,support,operator,admin", "--org", "acme")
 	require.Equal(t, exitDone, key.code, key.stderr)
-	require.Regexp(t, regexp.MustCompile(`(?m)^  allocator flags set reservations on --org acme$`), got.stderr)
+	require.Regexp(t, `(?m)^  allocator flags set reservations on --org acme$`, got.stderr)
 	flag := inProcess(t, env, "flags", "set", "reservations", "on", "--org", "acme")
 	require.Equal(t, exitDone, flag.code, flag.stderr)
 

@@ -83,10 +83,10 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		{expire, nil},
 		{hold, []any{2000, 4000}},
 		{`INSERT INTO bindings (organization_id, id, server_id, service_id, created_by_kind, server)
-			SELECT s.organization_id, uuid_v7(), s.id, s.id::text, 'person', '{}' FROM servers s
+			SELECT s.organization_id, uuid_v7(), s.id, s.id::text, 'person', '{"v": 1}' FROM servers s
 			WHERE NOT EXISTS (SELECT FROM occupancy o WHERE o.server_id = s.id)`, nil},
 		{`INSERT INTO decision_lists (organization_id, id, hash, body)
-			SELECT 'acme', uuid_v7(), sha256(n::text::bytea), '' FROM generate_series(1, 5000) n`, nil},
+			SELECT 'acme', uuid_v7(), sha256(n::text::bytea), n::text::bytea FROM generate_series(1, 5000) n`, nil},
 		{`ANALYZE`, nil},
 	}
 	for _, s := range statements {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -87,6 +88,10 @@ func settle(config *pgxpool.Config, options PoolOptions) {
 func unreachable(config *pgx.ConnConfig, err error) error {
 	why := "it does not answer"
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if pgerrcode.IsInvalidAuthorizationSpecification(refused.Code) {
+			return fmt.Errorf("PostgreSQL at %s:%d, database %s, refused the user %s or its password: correct the database URL",
+				config.Host, config.Port, config.Database, config.User)
+		}
 		why = refused.Message
 	}
 	return fmt.Errorf("PostgreSQL at %s:%d, database %s, cannot be used: %s. Is it running, and is the URL right? (%w)",

@@ -25,7 +25,7 @@ func TestSweepReadsOnlyWhatIsDue(t *testing.T) {
 		`INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, created_by_kind, expires_at, max_expires_at,
 				idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
 			SELECT organization_id, id, servers.id, external_id, '1', 'person', clock_timestamp() + (external_id::int - 500) * interval '1 second',
-				clock_timestamp() + interval '1 hour', external_id, '', 'test', '{}', '{}', '{}', id FROM servers`,
+				clock_timestamp() + interval '1 hour', external_id, '', 'test', '{}', '{}', '{"v": 1}', id FROM servers`,
 		`ANALYZE reservations`,
 	} {
 		_, err := pool.Exec(t.Context(), sql)

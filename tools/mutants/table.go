@@ -160,9 +160,9 @@ var mutants = []mutant{
 		races, "TestLostAnswerToACommit",
 	},
 	{
-		"state guard of the sweep", "3", "store/postgres/sweep.go",
-		"AND r.state = 'held' AND r.expires_at <= clock_timestamp()\n\t\tRETURNING r.*", "AND r.state IS NOT NULL\n\t\tRETURNING r.*",
-		races, "TestChangeBetweenTheSweepsSnapshotAndItsPick|TestSweepsAtOnce|TestChangeFirst",
+		"the sweep passes over what is locked", "3", "store/postgres/sweep.go",
+		"ORDER BY due.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED", "ORDER BY due.expires_at LIMIT $1",
+		races, "TestSweepPassesOverLockedRows|TestChangeFirst",
 	},
 	{
 		"sweep unique by period, not by arguments", "10", "sweeper/jobs.go",

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"allocator/events"
 )
 
 // requestTimeout bounds the work for one request: the longest wish to wait, and one walk after that.
@@ -54,10 +56,19 @@ func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
 	return next(c)
 }
 
+// overreach are the refusals behind the door of a caller that asked for what it has no right to.
+var overreach = map[string]bool{"not_holder": true, "scope_exceeded": true}
+
 // answerError writes an error as problem+json, if nothing has been written yet.
 func (s *Server) answerError(err error, c echo.Context) {
 	k, p := callOf(c.Request().Context()), translate(err)
 	k.code = p.code
+	if overreach[p.code] {
+		s.recordAttempt(c.Request().Context(), events.AuditEntry{
+			OrganizationID: string(k.caller.Organization), ActorKind: string(k.caller.Actor.Kind), ActorID: k.caller.Actor.ID,
+			Subject: k.method + " " + c.Path(), Detail: map[string]string{"code": p.code},
+		})
+	}
 	switch {
 	case errors.Is(c.Request().Context().Err(), context.Canceled):
 		k.code = "caller_gone" // nobody reads the answer, and nothing is wrong with the service

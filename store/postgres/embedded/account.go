@@ -28,7 +28,7 @@ func chooseAccount(data string) (account, error) {
 		return ownAccount()
 	}
 	if info, err := os.Stat(data); err == nil {
-		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 0 {
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 {
 			return account{name: nameOf(int(owner.Uid)), uid: int(owner.Uid), gid: int(owner.Gid), dropped: true}, nil
 		}
 	}
@@ -77,7 +77,7 @@ func (a account) credential() *syscall.Credential {
 	if !a.dropped {
 		return nil
 	}
-	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
+	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)} //nolint:gosec // ids of the system's own accounts
 }
 
 // own gives a file that we made to the account.
@@ -90,7 +90,10 @@ func (a account) own(path string) error {
 
 // canEnter judges by the permission bits, as the kernel does for a user without privileges.
 func (a account) canEnter(dir fs.FileInfo) bool {
-	stat := dir.Sys().(*syscall.Stat_t)
+	stat, ok := dir.Sys().(*syscall.Stat_t)
+	if !ok {
+		return false
+	}
 	mode := dir.Mode().Perm()
 	switch {
 	case int(stat.Uid) == a.uid:

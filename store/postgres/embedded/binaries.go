@@ -106,8 +106,8 @@ func candidates(ctx context.Context, places []string) []string {
 	}
 	var unique []string
 	for _, dir := range dirs {
-		if real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres")); err == nil {
-			dir = filepath.Dir(real)
+		if resolved, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres")); err == nil {
+			dir = filepath.Dir(resolved)
 		}
 		if !slices.Contains(unique, dir) {
 			unique = append(unique, dir)

@@ -59,7 +59,7 @@ func startHost(t *testing.T, dir string) (process *exec.Cmd, postmaster int) {
 // The one the testing package makes is closed to others.
 func dataDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "embedded-test-")
+	dir, err := os.MkdirTemp("", "embedded-test-") //nolint:usetesting // t.TempDir is closed to the server's account
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o711))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
@@ -70,7 +70,7 @@ func start(t *testing.T, dir string) *Server {
 	t.Helper()
 	server, err := Start(t.Context(), Options{DataDir: dir, FsyncOffForTests: true})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Stop(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, server.Stop(context.WithoutCancel(t.Context()))) })
 	return server
 }
 
@@ -93,7 +93,7 @@ func query(t *testing.T, server *Server, sql string) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.URL())
 	require.NoError(t, err)
-	defer func() { require.NoError(t, conn.Close(context.Background())) }()
+	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
 	rows, err := conn.Query(t.Context(), sql)
 	require.NoError(t, err)
 	values, err := pgx.CollectRows(rows, pgx.RowTo[string])

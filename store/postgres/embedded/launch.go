@@ -89,12 +89,15 @@ func (s *Server) arguments(port int) []string {
 }
 
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return 0, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return 0, errors.Join(errors.New("a TCP listener has no TCP address"), listener.Close())
+	}
+	return address.Port, listener.Close()
 }
 
 // awaitReady returns when the server answers, when it has ended, or when it can

@@ -33,7 +33,7 @@ func (c cluster) clearPredecessor(ctx context.Context) (wasOrphaned bool, err er
 	path := filepath.Join(c.data(), "postmaster.pid")
 	pid, err := readPID(path)
 	if err != nil || !alive(pid) {
-		return false, nil
+		return false, nil //nolint:nilerr // without a file that can be read there is no predecessor
 	}
 	if isPostmasterOf(pid, c.data()) {
 		return true, shutDown(ctx, pid, c.gone(pid))
@@ -82,7 +82,7 @@ func commandLine(pid int) string {
 		content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		return strings.TrimRight(strings.ReplaceAll(string(content), "\x00", " "), " ")
 	}
-	out, _ := exec.Command("ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	out, _ := exec.Command("ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output() //nolint:noctx // ps ends by itself
 	return strings.TrimSpace(string(out))
 }
 

@@ -67,7 +67,7 @@ func TestOrphanIsShutDownAndReplaced(t *testing.T) {
 	// As left by a process that was killed where the kernel tells no children.
 	port, err := freePort()
 	require.NoError(t, err)
-	orphan, err := startChild(server.cluster.command(context.Background(), "postgres", server.arguments(port)...))
+	orphan, err := startChild(server.cluster.command(context.WithoutCancel(t.Context()), "postgres", server.arguments(port)...))
 	require.NoError(t, err)
 	server.port = port
 	require.Eventually(t, func() bool { return server.prepare(t.Context()) == nil }, hang, 20*time.Millisecond)
@@ -119,7 +119,7 @@ func TestBackendsThatSurviveTheirPostmasterAreWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	busy := make(chan error, 1)
 	go func() { // a loop does not notice the end of the postmaster, its time limit ends it
-		_, err := conn.Exec(context.Background(), "SET statement_timeout = '2s'; DO 'BEGIN LOOP END LOOP; END'")
+		_, err := conn.Exec(context.WithoutCancel(t.Context()), "SET statement_timeout = '2s'; DO 'BEGIN LOOP END LOOP; END'")
 		busy <- err
 	}()
 	require.Eventually(t, func() bool {

@@ -33,7 +33,7 @@ func TestServerIsClosedToOthers(t *testing.T) {
 	server := start(t, dataDir(t))
 
 	require.Equal(t, "127.0.0.1", query(t, server, "SHOW listen_addresses"))
-	require.Equal(t, "", query(t, server, "SHOW unix_socket_directories"))
+	require.Empty(t, query(t, server, "SHOW unix_socket_directories"))
 	require.Equal(t, "scram-sha-256", query(t, server, "SELECT DISTINCT auth_method FROM pg_hba_file_rules"))
 	_, err := pgx.Connect(t.Context(), strings.Replace(server.URL(), server.password, "guess", 1))
 	require.True(t, isDenied(err), "got %v", err)
@@ -56,7 +56,7 @@ func TestNothingIsLostUnlessATestSaysSo(t *testing.T) {
 	t.Parallel()
 	server, err := Start(t.Context(), Options{DataDir: dataDir(t), MaxConnections: 17})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, server.Stop(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, server.Stop(context.WithoutCancel(t.Context()))) })
 
 	for setting, want := range map[string]string{
 		"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", "data_checksums": "on", "max_connections": "17",
@@ -114,7 +114,7 @@ func TestStopMayBeCalledByMany(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 5 {
 		callers.Go(func() {
-			if err := server.Stop(context.Background()); err != nil {
+			if err := server.Stop(context.WithoutCancel(t.Context())); err != nil {
 				t.Error(err)
 			}
 		})

@@ -14,7 +14,7 @@ func ownTemplate(t *testing.T, adminURL string) string {
 	t.Helper()
 	name := "allocator_template_test_" + randomSuffix()
 	t.Cleanup(func() {
-		require.NoError(t, administer(context.Background(), adminURL, "ALTER DATABASE "+name+" WITH IS_TEMPLATE false", "DROP DATABASE "+name+" WITH (FORCE)"))
+		require.NoError(t, administer(context.WithoutCancel(t.Context()), adminURL, "ALTER DATABASE "+name+" WITH IS_TEMPLATE false", "DROP DATABASE "+name+" WITH (FORCE)"))
 	})
 	return name
 }

@@ -26,7 +26,7 @@ const endEnv = "POSTGRESTEST_END"
 // hang bounds waits that would otherwise never end when something is broken.
 const hang = 2 * time.Minute
 
-func TestBinaryThatEnds(t *testing.T) {
+func TestBinaryThatEnds(t *testing.T) { //nolint:paralleltest // it is the only test of its run
 	way := os.Getenv(endEnv)
 	if way == "" {
 		t.Skip("it is run by TestServerEndsWithItsTestBinary")
@@ -108,7 +108,7 @@ func TestBinariesShareAGivenServer(t *testing.T) {
 	}
 }
 
-func TestNothingButTheServerIsLeftRunning(t *testing.T) {
+func TestNothingButTheServerIsLeftRunning(t *testing.T) { //nolint:paralleltest // others would be left running
 	before := goleak.IgnoreCurrent()
 	t.Run("a test", func(t *testing.T) { postgrestest.New(t) })
 	goleak.VerifyNone(t, before, postgrestest.IgnoreServer())

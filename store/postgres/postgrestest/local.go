@@ -61,8 +61,8 @@ func baseDirectory() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make a directory for test servers: %w", err)
 	}
-	if owner := info.Sys().(*syscall.Stat_t).Uid; !info.IsDir() || int(owner) != os.Geteuid() {
-		return "", fmt.Errorf("%s must be a directory of this user for its test servers; it belongs to user %d, so remove it or set TMPDIR", base, owner)
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() {
+		return "", fmt.Errorf("%s must be a directory of this user for its test servers; it is not, so remove it or set TMPDIR", base)
 	}
 	return base, os.Chmod(base, 0o711)
 }

@@ -76,6 +76,7 @@ func IgnoreServer() goleak.Option {
 }
 
 func closePool(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -42,7 +42,7 @@ func TestEmptyDatabaseHasNoSchema(t *testing.T) {
 	require.Zero(t, version)
 }
 
-func TestDatabaseIsDroppedWhenTheTestEnds(t *testing.T) {
+func TestDatabaseIsDroppedWhenTheTestEnds(t *testing.T) { //nolint:tparallel // what is looked at comes after the subtest
 	t.Parallel()
 	var name string
 	t.Run("a test", func(t *testing.T) {

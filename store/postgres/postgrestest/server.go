@@ -30,7 +30,7 @@ func newServer(ctx context.Context, adminURL string) (server, error) {
 		return server{}, err
 	}
 	template := sync.OnceValues(func() (string, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), setupTimeout)
 		defer cancel()
 		return templateName(), ensureTemplate(ctx, adminURL, templateName())
 	})

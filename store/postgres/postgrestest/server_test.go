@@ -10,21 +10,21 @@ import (
 
 func TestSourcesAreTriedInOrder(t *testing.T) {
 	t.Parallel()
-	real := mustServer(t).adminURL
-	works := func(context.Context) (string, error) { return real, nil }
+	address := mustServer(t).adminURL
+	works := func(context.Context) (string, error) { return address, nil }
 	fails := func(context.Context) (string, error) { return "", errors.New("not here") }
 	never := func(context.Context) (string, error) {
 		t.Error("a later source was tried")
 		return "", errors.New("never")
 	}
 
-	found, err := findServer(t.Context(), real, never)
+	found, err := findServer(t.Context(), address, never)
 	require.NoError(t, err)
-	require.Equal(t, real, found.adminURL)
+	require.Equal(t, address, found.adminURL)
 
 	found, err = findServer(t.Context(), "", fails, works, never)
 	require.NoError(t, err)
-	require.Equal(t, real, found.adminURL)
+	require.Equal(t, address, found.adminURL)
 }
 
 func TestWithoutAServerTheReasonIsASentence(t *testing.T) {

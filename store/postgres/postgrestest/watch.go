@@ -34,7 +34,7 @@ func watch(home string) error {
 	if err != nil {
 		return fmt.Errorf("watch over the test server: %w", err)
 	}
-	shell := exec.Command("/bin/sh", "-c", watchScript, "watch", home)
+	shell := exec.Command("/bin/sh", "-c", watchScript, "watch", home) //nolint:noctx // it outlives every context
 	shell.Stdin = input
 	shell.Dir = "/"
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is not for it
@@ -47,4 +47,4 @@ func watch(home string) error {
 
 // watching is the end of the pipe that closes with this process. It is kept in a
 // variable because a collected file is a closed one.
-var watching *os.File
+var watching *os.File //nolint:unused // it is only to be kept

@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,10 +69,15 @@ func (s *Schema) checkText(f *faults, pointer, text string) {
 // separators.
 func IsControl(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) }
 
-// isDateTime holds RFC 3339, with a year that every database can keep.
+// dateTime is the form of RFC 3339, which time.Parse alone does not hold: it takes offsets of a day and more, commas and
+// hours of one digit.
+var dateTime = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$`)
+
+// isDateTime holds RFC 3339, in years that machines are bought and sold in. The zero time of Go is none of them, so that
+// nobody can mean "not given" by giving it.
 func isDateTime(text string) bool {
 	at, err := time.Parse(time.RFC3339, text)
-	return err == nil && at.UTC().Year() >= 1 && at.UTC().Year() <= 9999
+	return err == nil && dateTime.MatchString(text) && at.UTC().Year() >= 1970 && at.UTC().Year() <= 9999
 }
 
 // checkInteger takes digits alone: 1.0 and 1e3 are whole numbers to a mathematician and mistakes in an order.
