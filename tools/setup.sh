@@ -88,8 +88,11 @@ apt_update() {
 
 # --- Go ------------------------------------------------------------------------------------------------------------
 
-# Asked inside the module: from 1.21 on a go command fetches the toolchain that go.mod names by itself.
-go_version() { (cd "$here" && go env GOVERSION 2>/dev/null) | sed 's/^go//'; }
+# Asked inside the module: from 1.21 on a go command fetches the toolchain that go.mod names by itself. That can take
+# minutes, so its line about the download is let through (to stderr, past the version on descriptor 3).
+go_version() {
+  { (cd "$here" && go env GOVERSION 2>&1 >&3) | sed -n '/^go: downloading/p' >&2; } 3>&1 | sed 's/^go//'
+}
 go_ok() { have go && at_least "$(go_version)" $want_go; }
 
 install_go() {
