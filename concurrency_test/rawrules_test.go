@@ -77,8 +77,6 @@ var triggerRules = []rule{
 		end("converted", "{holding}"),
 		end("converted", "{holding}") + then + directRow("{free}", "'x'").into("bindings"),
 		"CREATE TEMP TABLE bindings ON COMMIT DROP AS SELECT 'acme' AS organization_id, {holding}::uuid AS reservation_id" + then + end("converted", "{holding}"),
-		bindingRow("{holding}", "{held}", "'held'", "'x'").with("id", "{made}").into("bindings") + then + end("converted", "{holding}") + then +
-			endBinding("{made}") + then + "DELETE FROM bindings WHERE id = {made}",
 	}},
 
 	{"bindings_start_active", check, false, []string{
@@ -112,7 +110,6 @@ var triggerRules = []rule{
 		bindingRow("{holding}", "{held}", "'held'", "'x'").into("bindings"),
 		"CREATE TEMP TABLE reservations ON COMMIT DROP AS SELECT 'acme' AS organization_id, {holding}::uuid AS id, 'converted' AS state" + then +
 			bindingRow("{holding}", "{held}", "'held'", "'x'").into("bindings"),
-		bindingRow("{holding}", "{held}", "'held'", "'x'").into("bindings") + then + end("converted", "{holding}") + then + "DELETE FROM reservations WHERE id = {holding}",
 	}},
 
 	{"occupancy_by_triggers_only", check, false, []string{

@@ -69,7 +69,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 			expires_at, max_expires_at, idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
 		SELECT organization_id, uuid_v7(), id, 'order-' || (n + $2), '1', 'customer-' || n % 500, 'key',
 			clock_timestamp() + interval '1 hour' + n * interval '1 second', clock_timestamp() + interval '1 day',
-			'key-' || (n + $2), '\x00', 'k1', '{}', '{}', '{}', id
+			'key-' || (n + $2), '\x00', 'k1', '{}', '{}', '{"v": 1}', id
 		FROM (SELECT organization_id, id, row_number() OVER (ORDER BY id) AS n FROM servers WHERE organization_id = 'acme') s WHERE n <= $1`
 	const expire = `UPDATE reservations SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'sweep' WHERE state = 'held'`
 	statements := []struct {
