@@ -52,9 +52,9 @@ const (
 	heldRow = `INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, state, created_by_kind, expires_at,
 			max_expires_at, idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id, ended_at, ended_by_kind)
 		VALUES ('acme', uuid_v7(), '00000000-0000-7000-8000-00000000000a', 'A-1', '1', 'STATE', 'key', clock_timestamp() + interval 'EXPIRES',
-			clock_timestamp() + interval '1 hour', gen_random_uuid()::text, '', 'k1', '{}', '{}', '{}', uuid_v7(), ENDED)`
+			clock_timestamp() + interval '1 hour', gen_random_uuid()::text, '', 'k1', '{}', '{}', '{"v": 1}', uuid_v7(), ENDED)`
 	boundRow = `INSERT INTO bindings (organization_id, id, server_id, service_id, created_by_kind, server)
-		VALUES ('acme', uuid_v7(), '00000000-0000-7000-8000-00000000000a', 's-1', 'key', '{}')`
+		VALUES ('acme', uuid_v7(), '00000000-0000-7000-8000-00000000000a', 's-1', 'key', '{"v": 1}')`
 )
 
 func row(state, expires, ended string) string {
