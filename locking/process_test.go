@@ -180,9 +180,8 @@ func TestTwoProcessesRunEachTickOnce(t *testing.T) {
 	t.Parallel()
 	onProcesses(t, func(t *testing.T, b processBench) {
 		nodes := []*process{startNode(t, b.node), startNode(t, b.node)}
-		seen := map[string]bool{}
+		seen, line := map[string]bool{}, ""
 		for len(seen) < 5 {
-			var line string
 			select {
 			case line = <-nodes[0].lines:
 			case line = <-nodes[1].lines:
@@ -194,9 +193,10 @@ func TestTwoProcessesRunEachTickOnce(t *testing.T) {
 			seen[line] = true
 		}
 		nodes[0].signal(t, syscall.SIGKILL)
+		cut := line // if it was in the middle of this one, the other may run it again
 		for range 2 {
-			line := nodes[1].says(t, "run ")
-			require.False(t, seen[line], "%s was run twice", line)
+			line = nodes[1].says(t, "run ")
+			require.True(t, line == cut || !seen[line], "%s was run twice", line)
 			seen[line] = true
 		}
 	})

@@ -16,7 +16,7 @@ type proxy struct {
 	t        *testing.T
 	listener net.Listener
 	rewrite  func([]string) []string // Redis only: what the server gets of a command
-	answer   func([]byte) []byte     // what the client gets of an answer
+	answer   func([]byte) []byte     // what the client gets of an answer; nil cuts the connection instead
 
 	mu       sync.Mutex
 	target   string
@@ -64,7 +64,7 @@ func (p *proxy) addr() string { return p.listener.Addr().String() }
 
 func (p *proxy) serve(client net.Conn) {
 	p.mu.Lock()
-	target, rewrite, answer := p.target, p.rewrite, p.answer
+	target, rewrite := p.target, p.rewrite
 	p.conns = append(p.conns, client)
 	p.mu.Unlock()
 	<-p.passing() // a connection begun in the hole is not even made to the server
@@ -77,7 +77,7 @@ func (p *proxy) serve(client net.Conn) {
 	p.conns = append(p.conns, server)
 	p.mu.Unlock()
 	var both sync.WaitGroup
-	both.Go(func() { p.copy(client, server, answer) })
+	both.Go(func() { p.copy(client, server, p.changed) })
 	both.Go(func() {
 		if rewrite != nil {
 			p.translate(server, bufio.NewReader(client), rewrite)
@@ -95,8 +95,11 @@ func (p *proxy) copy(to, from net.Conn, change func([]byte) []byte) {
 		n, err := from.Read(buffer)
 		<-p.passing()
 		text := buffer[:n]
-		if change != nil {
+		if n > 0 && change != nil {
 			text = change(text)
+		}
+		if text == nil {
+			break
 		}
 		if n > 0 {
 			if _, err := to.Write(text); err != nil {
@@ -131,6 +134,28 @@ func (p *proxy) passing() chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.open
+}
+
+// dropNextAnswer cuts the connection instead of passing on the server's next answer.
+func (p *proxy) dropNextAnswer() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = func([]byte) []byte {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.answer = nil
+		return nil
+	}
+}
+
+func (p *proxy) changed(text []byte) []byte {
+	p.mu.Lock()
+	change := p.answer
+	p.mu.Unlock()
+	if change == nil {
+		return text
+	}
+	return change(text)
 }
 
 // hole lets nothing through in either direction, and nobody know.

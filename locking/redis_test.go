@@ -193,6 +193,23 @@ func TestRedisThatIsNotReadyIsAskedAgain(t *testing.T) {
 	require.True(t, w.compare.known)
 }
 
+// An acquisition whose answer is lost is not sent again: it would meet its own lock and call it somebody else's. The
+// error says that nobody knows, and the lock frees itself when its time is over.
+//
+// Requirements: L02, L14.
+func TestRedisDoesNotTakeItsOwnLockForAnothers(t *testing.T) {
+	t.Parallel()
+	w := watchRedis(t, asRedis70)
+	require.NoError(t, w.Release(t.Context(), take(t, w, "other", long))) // connected
+	w.proxy.sent()
+	w.proxy.dropNextAnswer()
+	h, err := w.Try(t.Context(), "key", long)
+	require.Nil(t, h)
+	require.ErrorIs(t, err, ErrBackend)
+	require.Len(t, w.proxy.sent(), 1)
+	require.Equal(t, int64(1), w.direct.Exists(t.Context(), w.prefix+"key").Val(), "it was taken all the same")
+}
+
 // Every key has the prefix before it, by default one that says whose it is.
 //
 // Requirements: L18.
