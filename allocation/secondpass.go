@@ -16,7 +16,7 @@ func (w *walk) secondPass(ctx context.Context) (*Outcome, error) {
 		c, found := w.next(tried)
 		switch {
 		case w.attempts == MaxAttempts:
-			return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseAttemptLimit})
+			return w.contended(ctx, CauseAttemptLimit)
 		case !found && w.stale > stale:
 			stale = w.stale
 			if err := w.lookAgain(ctx); err != nil {
@@ -24,15 +24,29 @@ func (w *walk) secondPass(ctx context.Context) (*Outcome, error) {
 			}
 			continue
 		case !found:
-			return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseServersTaken})
+			return w.contended(ctx, CauseServersTaken)
 		case len(tried) == MaxScanned:
-			return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: CauseScanLimit})
+			return w.contended(ctx, CauseScanLimit)
 		}
 		tried[c.Server.ID] = true
 		if outcome, err := w.try(ctx, c); outcome != nil || err != nil {
 			return outcome, err
 		}
 	}
+}
+
+// contended refuses because others had what fits. That is never said when nothing fits, and a list that is older than the
+// request does not tell: if no list of this walk has shown a server that fitted, the database is read once more.
+func (w *walk) contended(ctx context.Context, cause Cause) (*Outcome, error) {
+	if !w.fitted {
+		if err := w.lookAgain(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !w.fitted {
+		return w.nothing(ctx)
+	}
+	return w.refuse(ctx, &Decision{Outcome: OutcomeContended, Cause: cause})
 }
 
 // next is the best candidate that was not tried yet.

@@ -25,6 +25,8 @@ type walk struct {
 	fingerprint []byte
 	opening     *Opening
 	seen        *overview // what the first pass came to
+	read        bool      // the catalog was brought up to date by this walk
+	fitted      bool      // and a server fitted then
 	walked      []Walked  // never nil: it is frozen as a list
 	skipped     int
 	stale       int
@@ -125,6 +127,11 @@ func (w *walk) firstPass(ctx context.Context) (*Outcome, error) {
 	if w.seen.eligible > 0 {
 		return nil, nil
 	}
+	return w.nothing(ctx)
+}
+
+// nothing refuses because no server fits.
+func (w *walk) nothing(ctx context.Context) (*Outcome, error) {
 	return w.refuse(ctx, &Decision{
 		Outcome: OutcomeNoCapacity, Cause: w.seen.cause, NextExpiryAt: w.seen.next, Nearest: w.seen.nearest,
 	})
@@ -133,12 +140,14 @@ func (w *walk) firstPass(ctx context.Context) (*Outcome, error) {
 // look judges what the catalog knows.
 func (w *walk) look() {
 	w.seen = w.known.overview(&w.req.Requirements, w.req.IdempotencyKey, w.known.isBusy)
+	w.fitted = w.fitted || w.read && w.seen.eligible > 0
 }
 
 // news reads what the catalog does not know yet, in this walk's own transaction: a second connection could be one that
 // requests like this one have used up.
 func (w *walk) news(ctx context.Context, since Horizon) (News, error) {
 	news, err := w.tx.News(ctx, w.caller.Organization, since)
+	w.read = err == nil
 	if err == nil && w.known.forgetUnless(news.Epoch) {
 		return w.tx.News(ctx, w.caller.Organization, 0)
 	}

@@ -66,7 +66,8 @@ func TestStaleCatalogNeverHidesAFreeServer(t *testing.T) {
 }
 
 // A catalog that believes taken servers to be free sells none of them: the lock step judges again. Once the list has
-// proved stale it is read anew within the request, and a free server that the catalog did not know is found.
+// proved stale it is read anew within the request: a free server that the catalog did not know is found, and when there is
+// none, that is what is said, and not that others were faster.
 //
 // Requirements: R34, R49.
 func TestStaleCatalogSellsNothingTwice(t *testing.T) {
@@ -82,12 +83,40 @@ func TestStaleCatalogSellsNothingTwice(t *testing.T) {
 		_, err := w.reservations.Convert(w.ctx, w.caller, o.Reservation.ID, "", fmt.Sprint("service-", i))
 		require.NoError(t, err)
 	}
-	d := late.refused(late.reserve(w.ctx, request("late")), allocation.OutcomeContended, allocation.CauseServersTaken)
+	d := late.refused(late.reserve(w.ctx, request("late")), allocation.OutcomeNoCapacity, allocation.CauseAllSold)
 	require.Equal(t, 2, d.Stale)
 	w.servers(1)
 	require.Equal(t, allocation.OutcomeReserved, late.reserve(w.ctx, request("later")).Code)
 	require.Equal(t, 4, one[int](w, `SELECT count(*) FROM occupancy`))
 	w.sound()
+}
+
+// A server that the catalog believes free is sold, and locked by somebody at this moment: nothing fits, whatever the
+// catalog believes, so the answer is not that others were faster.
+//
+// Requirements: R35, R36.
+func TestStaleCatalogIsNoContention(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	server := w.servers(1)[0]
+	late := w.remembering()
+	first := late.held("first")
+	_, err := w.reservations.Cancel(w.ctx, w.caller, first.Reservation.ID, "", reservation.Cancellation{Reason: reservation.CancelOther})
+	require.NoError(t, err)
+	late.refused(late.reserve(w.ctx, unfit("a")), allocation.OutcomeNoCapacity, allocation.CauseNothingMatches) // and learns that it is free
+	_, err = w.reservations.Convert(w.ctx, w.caller, w.held("b").Reservation.ID, "", "service")
+	require.NoError(t, err)
+	w.session().lock(server)
+	d := late.refused(late.reserve(w.ctx, request("c")), allocation.OutcomeNoCapacity, allocation.CauseAllSold)
+	require.Equal(t, 1, d.Skipped)
+	w.sound()
+}
+
+// unfit asks for what no server is.
+func unfit(name string) allocation.Request {
+	req := request(name)
+	req.Requirements.Sites = []string{"nowhere"}
+	return req
 }
 
 // A change that was begun before a read and committed after it is not lost: the next read begins at the oldest
