@@ -39,6 +39,7 @@ var programs = map[string]func(ctx context.Context, c *child) error{
 	"sweep":   sweepProgram,
 	"reserve": reserveProgram,
 	"deed":    deedProgram,
+	"history": historyProgram,
 }
 
 func TestMain(m *testing.M) {

@@ -3,10 +3,16 @@
 package concurrency_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
 )
 
 // auditSQL is every invariant in one statement and so in one snapshot: a row for each violation.
@@ -18,3 +24,53 @@ var auditSQL = func() string {
 	}
 	return strings.Join(parts, "\nUNION ALL\n")
 }()
+
+// auditPause is between two looks of an auditor.
+const auditPause = 20 * time.Millisecond
+
+// audit looks once.
+func (w *world) audit() (found []string, err error) {
+	rows, err := w.pool.Query(w.ctx, auditSQL)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// auditor looks again and again, until stop, which fails the test with what it found and tells how often it looked.
+func (w *world) auditor() (stop func() (looks int)) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	var found []string
+	var failure error
+	looks := 0
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil && len(found) == 0 && failure == nil {
+			found, failure = w.audit()
+			looks++
+			select { // the others need the processors too
+			case <-ctx.Done():
+			case <-time.After(auditPause):
+			}
+		}
+	})
+	return func() int {
+		w.t.Helper()
+		cancel()
+		done.Wait()
+		require.NoError(w.t, failure)
+		require.Empty(w.t, found, "seen by the auditor at look %d", looks)
+		return looks
+	}
+}
+
+// many reads a column.
+func many[T any](w *world, sql string, args ...any) []T {
+	w.t.Helper()
+	rows, err := w.pool.Query(w.ctx, sql, args...)
+	require.NoError(w.t, err)
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	require.NoError(w.t, err)
+	return values
+}
