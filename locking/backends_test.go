@@ -149,7 +149,7 @@ func endSession(t *testing.T, address, key string) {
 	t.Helper()
 	conn := connectTo(t, address)
 	var pid int
-	require.NoError(t, conn.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE application_name = $1`, nameOf(key)).Scan(&pid))
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, nameOf(key)).Scan(&pid))
 	var ended bool
 	require.NoError(t, conn.QueryRow(t.Context(), `SELECT pg_terminate_backend($1, 60000)`, pid).Scan(&ended))
 	require.True(t, ended)

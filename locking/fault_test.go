@@ -110,6 +110,7 @@ func TestJobIsStoppedWhenItsBackendFails(t *testing.T) {
 				ran, err := While(t.Context(), s.node(t), "key", patience, func(ctx context.Context) error {
 					fault(t, s)
 					ends(ctx)
+					require.Error(t, ctx.Err(), "it was told")
 					return context.Cause(ctx)
 				})
 				require.True(t, ran)

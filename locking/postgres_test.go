@@ -90,7 +90,7 @@ func TestPostgresSessionNames(t *testing.T) {
 	l := openPostgres(t, PostgresConfig{URL: address})
 	for name, key := range seen {
 		take(t, l, key, MaxTTL)
-		require.Equal(t, 1, read[int](t, connectTo(t, address), `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, name))
+		require.Equal(t, 1, read[int](t, connectTo(t, address), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1`, name))
 	}
 }
 
