@@ -53,12 +53,8 @@ as_root() {
 # install PACKAGE...: quiet, without questions; what the package manager prints is shown only if it fails.
 install() {
   say "installing $* with $pm"
-  log=$(mktemp)
-  if install_with "$@" >"$log" 2>&1; then
-    rm -f "$log"
-  else
-    cat "$log" >&2
-    rm -f "$log"
+  if ! install_with "$@" >"$scratch/log" 2>&1; then
+    cat "$scratch/log" >&2
     return 1
   fi
 }
@@ -135,12 +131,12 @@ postgres_folders() {
 }
 
 postgres_ok() {
-  postgres_folders >"$scratch"
+  postgres_folders >"$scratch/folders"
   while read -r dir; do
     if ! [ -x "$dir/initdb" ] || ! [ -x "$dir/postgres" ]; then continue; fi
     version=$("$dir/postgres" --version | sed 's/[^0-9]*//')
     if at_least "${version:-0}" $want_postgres; then return 0; fi
-  done <"$scratch"
+  done <"$scratch/folders"
   return 1
 }
 
@@ -183,7 +179,10 @@ ensure_postgres() {
   esac
   postgres_ok && return
   case $pm in
-    apt-get) name="postgresql-17 (older systems find it in PostgreSQL's own apt repository)" ;;
+    apt-get)
+      name=postgresql
+      at_least "${offered:-0}" $want_postgres || name="postgresql-17 (older systems find it in PostgreSQL's own apt repository)"
+      ;;
     dnf) name="postgresql-server" ;;
     brew) name="postgresql@17" ;;
     *) name="postgresql (its server part)" ;;
@@ -243,8 +242,8 @@ wish_spin() {
 # --- Steps ---------------------------------------------------------------------------------------------------------
 
 pm=$(manager)
-scratch=$(mktemp)
-trap 'rm -f "$scratch"; remove_dropin' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"; remove_dropin' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
