@@ -46,7 +46,7 @@ func newStage(t *testing.T) *stage {
 	s.setClock = s.freezeClock(curtain)
 	s.openDesk()
 	for range lanes {
-		s.addLane()
+		s.lanes = append(s.lanes, s.openLane())
 	}
 	return s
 }
@@ -59,24 +59,24 @@ func (s *stage) on(t *testing.T) *stage { //nolint:thelper // it helps nobody: i
 	return &part
 }
 
-// addLane opens a connection with the frozen clock and without any time limit.
-func (s *stage) addLane() {
+// openLane opens a connection with the frozen clock and without any time limit.
+func (s *stage) openLane(options ...allocation.Option) *lane {
 	s.t.Helper()
 	url := s.with(map[string]string{
 		"search_path": "frozen, pg_catalog, public", "lock_timeout": "0", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0",
 	})
-	pool, err := postgres.Open(s.ctx, url, postgres.PoolOptions{MaxConns: 1, Application: fmt.Sprint("lane ", len(s.lanes))})
+	pool, err := postgres.Open(s.ctx, url, postgres.PoolOptions{MaxConns: 1, Application: "lane"})
 	require.NoError(s.t, err)
 	s.t.Cleanup(pool.Close)
 	tokens, err := reservation.ParseTokenKeys(tokenKeys)
 	require.NoError(s.t, err)
 	l := &lane{
 		pool:         pool,
-		allocator:    allocation.New(postgres.NewAllocations(pool), s.release, tokens),
+		allocator:    allocation.New(postgres.NewAllocations(pool), s.release, tokens, options...),
 		reservations: reservation.NewService(postgres.NewReservations(pool), tokens),
 	}
 	require.NoError(s.t, pool.QueryRow(s.ctx, `SELECT pg_backend_pid()`).Scan(&l.pid))
-	s.lanes = append(s.lanes, l)
+	return l
 }
 
 // openDesk opens a connection on which the tables show the rows of one organization alone, so that judging a play does

@@ -13,6 +13,8 @@ import (
 // testRows are tests of the repository, some in a longer form than `make test` has.
 var testRows = []row{
 	{"every schedule of two operations, and a chosen few of three", race("TestEverySchedule")},
+	{"histories of many clients over several processes", race("TestHistories", "CONCURRENCY_ROUNDS=8")},
+	{"traces against a model, on one instance and on three", race("TestStateMachine", "CONCURRENCY_ROUNDS=40")},
 }
 
 // race runs a test of concurrency_test. The race detector is left to `make test`, so that more is tried in the same
