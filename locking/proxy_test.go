@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -197,7 +198,8 @@ func (p *proxy) lead(target string) {
 func (p *proxy) sent() [][]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	commands := slices.DeleteFunc(p.commands, func(c []string) bool { return is(c[0], "HELLO") || is(c[0], "CLIENT") || is(c[0], "AUTH") })
+	opening := []string{"hello", "client", "auth", "select"}
+	commands := slices.DeleteFunc(p.commands, func(c []string) bool { return slices.Contains(opening, strings.ToLower(c[0])) })
 	p.commands = nil
 	return commands
 }
