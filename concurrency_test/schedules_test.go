@@ -61,6 +61,7 @@ func (s *stage) everyRun(d drama) (runs int) {
 	runs, only := s.everySchedule(&d, func(r *schedule) {
 		outcome := r.outcome()
 		require.Contains(s.t, d.legal, outcome, "%s", r)
+		require.Empty(s.t, r.late(), "%s", r)
 		r.dayAfter(r)
 		seen[outcome]++
 	})
@@ -68,6 +69,22 @@ func (s *stage) everyRun(d drama) (runs int) {
 		require.ElementsMatch(s.t, d.legal, slices.Collect(maps.Keys(seen)), "something that may happen never did")
 	}
 	return runs
+}
+
+// late are the changes that succeeded although the deadline had passed before they left the place at which they had both
+// locks and had written nothing.
+func (r *schedule) late() (late []string) {
+	passed := slices.Index(r.trace, deadlineAct.name+" reaches "+theEnd)
+	if passed < 0 {
+		return nil
+	}
+	for _, one := range r.actors {
+		wrote := slices.Index(r.trace, one.name+" leaves "+string(gate.ChangeAfterLock))
+		if passed < wrote && slices.Contains([]string{"ok", "repeated", "cancelled"}, one.word) {
+			late = append(late, one.name)
+		}
+	}
+	return late
 }
 
 // coverage is what the schedules of all groups came by.
