@@ -110,6 +110,9 @@ func (r *schedule) perform() {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel() // lets go whoever still stands at a place when a check has failed
 	for i, a := range r.acts {
+		if slices.ContainsFunc(r.actors, func(other *actor) bool { return other.name == a.name }) {
+			a.name += " once more"
+		}
 		one := &actor{act: a, lane: r.lanes[i], goOn: make(chan struct{}), at: theBeginning}
 		r.actors = append(r.actors, one)
 		go r.live(ctx, one)
