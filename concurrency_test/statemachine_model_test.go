@@ -105,6 +105,9 @@ func (m *ledgerModel) ofLine(order string) *modelHold {
 	return nil
 }
 
+// String keeps what a trace draws readable.
+func (h *modelHold) String() string { return fmt.Sprint(h.number) }
+
 // reserve answers as DESIGN.md section 3 has it.
 func (m *ledgerModel) reserve(key string, asked modelOrder) string {
 	if h := m.keys[key]; h != nil {

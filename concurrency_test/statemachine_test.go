@@ -75,7 +75,7 @@ type modelRequest struct {
 // begin sets the stage: what an earlier trace has left is over.
 func (m *machine) begin(rt *rapid.T) {
 	one := m.branches[0]
-	one.setClock(curtain.Add(24 * time.Hour))
+	one.setClock(curtain.Add(1000 * time.Hour))
 	_, err := one.reservations.Sweep(one.ctx, batch)
 	require.NoError(rt, err)
 	m.ledgerModel = &ledgerModel{now: curtain, on: true, keys: map[string]*modelHold{}}
@@ -112,7 +112,7 @@ func (m *machine) agree(rt *rapid.T) {
 func (m *machine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"reserve": m.doReserve, "reserve again": m.doReserveAgain, "replay": m.doReplay, "replay changed": m.doReplayChanged,
-		"renew": m.doRenew, "cancel": m.doCancel, "convert": m.doConvert, "take over": m.doTakeOver, "end": m.doEnd,
+		"renew": m.doRenew, "keep": m.doKeep, "cancel": m.doCancel, "convert": m.doConvert, "take over": m.doTakeOver, "end": m.doEnd,
 		"maintenance": m.doMaintenance, "ready": m.doReady, "time": m.doTime, "sweep": m.doSweep, "switch": m.doSwitch, "crash": m.doCrash,
 	}
 }
@@ -124,9 +124,11 @@ func (m *machine) ask(rt *rapid.T, name string, r modelRequest) {
 
 func (m *machine) newKey() string { return fmt.Sprint("key-", len(m.requests)) }
 
+var orderLines = []string{"o-1", "o-2", "o-3", "o-4", "o-5"}
+
 func drawOrder(rt *rapid.T) modelOrder {
 	return modelOrder{
-		order:    rapid.SampledFrom([]string{"o-1", "o-2", "o-3", "o-4", "o-5", "o-6"}).Draw(rt, "order"),
+		order:    rapid.SampledFrom(orderLines).Draw(rt, "order"),
 		customer: rapid.SampledFrom([]string{"", "", "c-1"}).Draw(rt, "customer"),
 		mib:      rapid.SampledFrom([]int{0, 0, 2048, 4096}).Draw(rt, "MiB"),
 	}
@@ -144,8 +146,13 @@ func (m *machine) earlier(rt *rapid.T) modelRequest {
 	return m.requests[rapid.IntRange(0, len(m.requests)-1).Draw(rt, "request")]
 }
 
+// doReserveAgain asks for an earlier order line by a new key, mostly for one that somebody has.
 func (m *machine) doReserveAgain(rt *rapid.T) {
-	m.ask(rt, "reserve again", modelRequest{m.newKey(), m.earlier(rt).asked})
+	asked := m.earlier(rt).asked
+	if had := m.ofLine(rapid.SampledFrom(orderLines).Draw(rt, "line")); had != nil {
+		asked = had.order
+	}
+	m.ask(rt, "reserve again", modelRequest{m.newKey(), asked})
 }
 
 func (m *machine) doReplay(rt *rapid.T) { m.ask(rt, "replay", m.earlier(rt)) }
@@ -154,18 +161,34 @@ func (m *machine) doReplayChanged(rt *rapid.T) {
 	m.ask(rt, "replay changed", modelRequest{m.earlier(rt).key, drawOrder(rt)})
 }
 
-// aHold is a hold and the generation of a token of it: the present one, the first one, or none.
+// aHold is a hold, mostly one that is alive, and the generation of a token of it: the present one, the first one, or none.
 func (m *machine) aHold(rt *rapid.T) (h *modelHold, generation int64) {
 	if len(m.holds) == 0 {
 		rt.Skip("nothing was held yet")
 	}
-	h = m.holds[len(m.holds)-1-rapid.IntRange(0, min(len(m.holds)-1, 4)).Draw(rt, "hold")]
+	choice := m.holds
+	if rapid.IntRange(0, 2).Draw(rt, "alive") > 0 {
+		alive := slices.DeleteFunc(slices.Clone(m.holds), func(h *modelHold) bool { return !m.live(h) })
+		if len(alive) > 0 {
+			choice = alive
+		}
+	}
+	h = rapid.SampledFrom(choice).Draw(rt, "hold")
 	return h, rapid.SampledFrom([]int64{0, 1, h.generation}).Draw(rt, "generation")
 }
 
 func (m *machine) doRenew(rt *rapid.T) {
 	h, generation := m.aHold(rt)
 	m.both(rt, "renew", m.renew(h, generation), func(d *branch, l *lane) string { return d.renew(l, h.number, generation) })
+}
+
+// doKeep keeps a hold alive for as long as it can be, a minute before each deadline, and a little longer.
+func (m *machine) doKeep(rt *rapid.T) {
+	h, _ := m.aHold(rt)
+	for range rapid.IntRange(2, 6).Draw(rt, "times") {
+		m.setTime(m.now.Add(holdTime - time.Minute))
+		m.both(rt, "keep", m.renew(h, 0), func(d *branch, l *lane) string { return d.renew(l, h.number, 0) })
+	}
 }
 
 func (m *machine) doCancel(rt *rapid.T) {
@@ -222,8 +245,12 @@ func (m *machine) doTime(rt *rapid.T) {
 			}
 		}
 	}
-	m.now = next
-	m.branches[0].setClock(next)
+	m.setTime(next)
+}
+
+func (m *machine) setTime(now time.Time) {
+	m.now = now
+	m.branches[0].setClock(now)
 }
 
 // doSweep sweeps once for everybody.
