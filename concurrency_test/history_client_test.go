@@ -28,6 +28,7 @@ type chapter struct {
 	Seed    uint64                  `json:"seed"`
 	Clients int                     `json:"clients"`
 	Turns   int                     `json:"turns"`
+	Clock   skew                    `json:"clock"`
 }
 
 // historyProgram is a service process with its clients inside. It plays one chapter after the other and says every call
@@ -44,6 +45,7 @@ func historyProgram(ctx context.Context, c *child) error {
 		if err := json.Unmarshal([]byte(line), &now); err != nil {
 			return err
 		}
+		w.clock = now.Clock
 		h := &house{chapter: now, writer: w, allocator: allocator, reservations: reservations}
 		h.play(ctx)
 		c.say("done")
@@ -57,7 +59,19 @@ type writer struct {
 	mu      sync.Mutex
 	process string
 	numbers int
+	clock   skew
 }
+
+// skew is what lies between this machine's clock and the database's, in microseconds: so much is to be added, and it may
+// be off by so much either way.
+type skew struct {
+	Shift int64 `json:"shift"`
+	Slack int64 `json:"slack"`
+}
+
+// earliest and latest are the database's clock now, as far as it is known.
+func (s skew) earliest() int64 { return time.Now().UnixMicro() + s.Shift - s.Slack }
+func (s skew) latest() int64   { return time.Now().UnixMicro() + s.Shift + s.Slack }
 
 // call writes a record, makes the call, and writes the record again with the answer.
 func (w *writer) call(r *record, do func() (answer string)) {
@@ -65,10 +79,10 @@ func (w *writer) call(r *record, do func() (answer string)) {
 	w.numbers++
 	r.Process, r.Number = w.process, w.numbers
 	w.mu.Unlock()
-	r.Called = time.Now().UnixMicro()
+	r.Called = w.clock.earliest()
 	w.write(r)
 	r.Answer = do()
-	r.Returned = time.Now().UnixMicro()
+	r.Returned = w.clock.latest()
 	w.write(r)
 }
 

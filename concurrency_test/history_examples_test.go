@@ -3,7 +3,12 @@
 package concurrency_test
 
 import (
+	"encoding/json"
+	"maps"
 	"math"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
@@ -32,6 +37,33 @@ func tell(records ...record) []record {
 		}
 	}
 	return records
+}
+
+// historyEnv names a file with a history, as a failure prints it.
+const historyEnv = "CONCURRENCY_HISTORY"
+
+// A history that was found wrong can be held against the model again, for as long as it takes to understand it.
+func TestSavedHistory(t *testing.T) {
+	t.Parallel()
+	name := os.Getenv(historyEnv)
+	if name == "" {
+		t.Skip("no history is given in " + historyEnv)
+	}
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	of := map[inventory.ServerID][]record{}
+	var all []record
+	for line := range strings.Lines(string(text)) {
+		var r record
+		require.NoError(t, json.Unmarshal([]byte(strings.TrimSpace(line)), &r), line)
+		all = append(all, r)
+		of[r.Server] = append(of[r.Server], r)
+	}
+	delete(of, "") // refusals by the whole inventory
+	for server, records := range of {
+		require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(serverModel.ToModel(), operations(records), patience), server)
+	}
+	require.Empty(t, dishonest(slices.Collect(maps.Keys(of)), all))
 }
 
 // The model lets every good history pass and none of the bad ones, each of which is what a known fault would have told.

@@ -114,7 +114,7 @@ type history struct {
 func (w *world) chapter(round int, seed uint64) *history {
 	w.t.Helper()
 	h := &history{world: w, chapter: chapter{
-		Org: identity.OrganizationID(fmt.Sprint("round-", round)), Seed: seed + uint64(round), Clients: historyClients, Turns: historyTurns,
+		Org: identity.OrganizationID(fmt.Sprint("round-", round)), Seed: seed + uint64(round), Clients: historyClients, Turns: historyTurns, Clock: w.skew(),
 	}}
 	w.exec(`INSERT INTO organizations (id, name, hold_seconds, hold_limit) VALUES ($1, $1, $2, 10000)`, h.Org, int(historyHold.Seconds()))
 	for range historyServers {
@@ -123,6 +123,21 @@ func (w *world) chapter(round int, seed uint64) *history {
 		h.Servers = append(h.Servers, serverID(id))
 	}
 	return h
+}
+
+// skew compares the clocks: the quickest of a few answers tells the most.
+func (w *world) skew() (best skew) {
+	w.t.Helper()
+	best.Slack = math.MaxInt64
+	for range 5 {
+		before := time.Now()
+		at := one[time.Time](w, `SELECT clock_timestamp()`)
+		trip := time.Since(before)
+		if slack := trip.Microseconds()/2 + 1; slack < best.Slack {
+			best = skew{Shift: at.Sub(before.Add(trip / 2)).Microseconds(), Slack: slack}
+		}
+	}
+	return best
 }
 
 // perform lets the processes play the chapter. The victim, if there is one, is killed after that many lines.
@@ -260,7 +275,7 @@ func (h *history) inspection() (records []record) {
 	var until *time.Time
 	var state inventory.State
 	_, err = pgx.ForEachRow(rows, []any{&id, &state, &held, &bound, &until}, func() error {
-		r := record{Process: "inspection", Number: len(records), Op: opInspect, Server: serverID(id), State: state, Called: time.Now().UnixMicro(), Returned: math.MaxInt64}
+		r := record{Process: "inspection", Number: len(records), Op: opInspect, Server: serverID(id), State: state, Called: h.Clock.earliest(), Returned: math.MaxInt64}
 		if held != nil {
 			r.Reservation, r.Until = reservationID(*held), until.UnixMicro()
 		}
@@ -301,7 +316,7 @@ func operations(records []record) []porcupine.Operation {
 	return list
 }
 
-// story is a history to be read, and to be checked again.
+// story is a history to be read, and to be checked again by TestSavedHistory.
 func story(records []record) string {
 	var lines strings.Builder
 	for _, r := range records {
