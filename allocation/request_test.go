@@ -62,7 +62,7 @@ func asked(r Request) any { return []any{r.Order, r.CustomerRef, r.Requirements}
 
 // However a body is written, what counts is what it says.
 //
-// Requirements: R46
+// Requirements: R46. Faults: F-K3.
 func TestFingerprintOfBodies(t *testing.T) {
 	t.Parallel()
 	const body = `{"sites":["FSN1","HEL1"],"cpu":{"cores_min":8,"vendors":["AMD"]},"memory":{"ecc":false},"attributes":{"a":"1","b":"ü"}}`

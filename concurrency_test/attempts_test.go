@@ -60,7 +60,7 @@ func TestASavepointPerAttempt(t *testing.T) {
 
 // A raw transaction that holds and then rolls back loses nobody a server: the walk that waited for it wins.
 //
-// Requirements: R03, R23.
+// Requirements: R03, R23. Faults: F-R11.
 func TestRolledBackRivalLeavesTheServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -78,7 +78,7 @@ func TestRolledBackRivalLeavesTheServer(t *testing.T) {
 
 // A rival that rolled back its lock on a free server was busy, never "sold out".
 //
-// Requirements: R20, R35, R37.
+// Requirements: R20, R35, R37. Faults: F-R11.
 func TestTwoKindsOfRefusal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -142,6 +142,7 @@ func TestCatalogMissesNoLateCommit(t *testing.T) {
 }
 
 // A hundred callers over two hundred equal servers: nearly all get one at the first try; over ten, exactly ten.
+// Faults: F-L1.
 func TestNoHerd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ callers, servers, least int }{{100, 200, 97}, {100, 10, 10}} {

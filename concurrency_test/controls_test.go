@@ -79,7 +79,7 @@ func TestControlWholeSetLockedSellsOneOfThree(t *testing.T) {
 // The first 25 chosen before they are locked: nobody is offered machine 26, which is free. Chosen under the lock, it is
 // offered; and an empty answer of either means "busy", which only an unlocked read tells from "sold out".
 //
-// Requirements: R19, R20
+// Requirements: R19, R20. Faults: F-R13.
 func TestControlLimitBeforeLockingMissesTheFreeMachine(t *testing.T) {
 	t.Parallel()
 	w := bare(t, machines)
@@ -336,7 +336,7 @@ func passes(w *world, at time.Time) {
 // A sweep that reads ids and then moves them by id expires a hold that was renewed in between. With state and time in the
 // UPDATE it passes it over.
 //
-// Requirements: R60
+// Requirements: R60. Faults: F-R5.
 func TestControlSweepByIDsExpiresARenewedHold(t *testing.T) {
 	t.Parallel()
 	for guard, swept := range map[string]int{"true": 1, "state = 'held' AND expires_at <= clock_timestamp()": 0} {
@@ -362,7 +362,7 @@ const referring = machines + `
 // With a foreign key, whoever writes any row about a machine keeps others from seeing it free: SKIP LOCKED passes it
 // over as long as that transaction is open.
 //
-// Requirements: R15, R36
+// Requirements: R15, R36. Faults: F-R12.
 func TestControlForeignKeySkipsAFreeMachine(t *testing.T) {
 	t.Parallel()
 	for schema, offered := range map[string]int{referring: 0, machines + `CREATE TABLE notes (machine int);`: 1} {

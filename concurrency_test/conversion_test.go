@@ -166,7 +166,7 @@ func TestTheDeadlineIsKeptAtThePointOfUse(t *testing.T) {
 // The deadline passes while the change waits for the reservation's row, and again while it stands between lock and
 // write: it is refused either way, since the clock is read in a statement that began after the locks.
 //
-// Requirements: R52.
+// Requirements: R52. Faults: F-R3.
 func TestDeadlineIsReadBehindTheLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"convert", "renew", "take over"} {
@@ -260,7 +260,7 @@ func TestConvertTwice(t *testing.T) {
 
 // Ten at once convert one reservation for one service: one binding, ten equal answers.
 //
-// Requirements: R53.
+// Requirements: R53. Faults: F-R7.
 func TestConvertTenTimesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -57,7 +57,7 @@ func acknowledgement(line string) (name string, id reservation.ID) {
 // The service is killed while it reserves. Every reservation that it acknowledged is there; one that is there and was
 // not acknowledged is found by its key; and the key of one that is not there reserves.
 //
-// Requirements: R03, R40, R41. Fault: F-C1, F-C10
+// Requirements: R03, R40, R41. Faults: F-C1, F-C10.
 func TestAcknowledgedReservationsSurviveKill(t *testing.T) {
 	t.Parallel()
 	unacknowledged := 0
@@ -240,7 +240,7 @@ func (s *scene) untouched() {
 
 // Killed anywhere before its commit, a process leaves nothing, and the server and the locks are free for the next one.
 //
-// Requirements: R03, R50. Fault: F-C1, F-K7
+// Requirements: R03, R50. Faults: F-C1, F-K7.
 func TestKilledBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	for deed, places := range placesOf {
@@ -262,7 +262,7 @@ func TestKilledBeforeTheCommit(t *testing.T) {
 // Killed after its commit and before it could say so, a process leaves the whole: the key replays the reservation, and a
 // conversion that is repeated is the same binding.
 //
-// Requirements: R03, R40, R53. Fault: F-C1
+// Requirements: R03, R40, R53. Faults: F-C1.
 func TestKilledBeforeTheAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for _, deed := range []string{"reserve", "convert", "cancel"} {
@@ -299,7 +299,7 @@ func TestKilledBeforeTheAcknowledgement(t *testing.T) {
 // A process is frozen inside its transaction. The server ends that after a while, so that somebody else can have the
 // server; the process wakes up, is told that it failed, and has written nothing.
 //
-// Requirements: R03, R45. Fault: F-C2
+// Requirements: R03, R45. Faults: F-C2.
 func TestFrozenInsideATransaction(t *testing.T) {
 	t.Parallel()
 	for deed, places := range placesOf {
@@ -335,7 +335,7 @@ func TestFrozenInsideATransaction(t *testing.T) {
 // An operator ends the session in the middle of a transaction: the caller is told that it failed, nothing was written,
 // and the next request, on a new connection, is a new transaction.
 //
-// Requirements: R03, R50. Fault: F-C5
+// Requirements: R03, R50. Faults: F-C5.
 func TestSessionTerminatedInMidTransaction(t *testing.T) {
 	t.Parallel()
 	for deed, places := range placesOf {
@@ -377,7 +377,7 @@ func (w *world) terminateTheIdle() {
 
 // A sweep whose session is ended goes on row by row on another one.
 //
-// Requirements: R60. Fault: F-C5
+// Requirements: R60. Faults: F-C5.
 func TestSessionTerminatedInMidSweep(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "sweep")

@@ -35,7 +35,7 @@ func (w *world) freezeClock(at time.Time) (set func(time.Time)) {
 // Exactly at its deadline a reservation is expired for everybody, and a microsecond before it for nobody: whoever reads,
 // renews, converts, cancels, takes over, sweeps, or wants its server or its order line.
 //
-// Requirements: R52, R61. Case: EX-10.
+// Requirements: R52, R61. Cases: EX-10.
 func TestOneSideOfTheDeadlineEverywhere(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2096, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -115,7 +115,7 @@ func TestOneSideOfTheDeadlineEverywhere(t *testing.T) {
 // A renewal sets now plus the hold time, never an earlier deadline and never one beyond an hour after the creation;
 // one that would move nothing is refused. Nothing but a renewal moves the deadline.
 //
-// Requirements: R54. Case: EX-08.
+// Requirements: R54. Cases: EX-08.
 func TestRenewalsAndTheirCeiling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -57,7 +57,7 @@ const (
 // either. Refusals by the whole inventory are held against what was surely free or surely taken meanwhile. An auditor
 // looks throughout, and a greedy buyer wants each server without pause.
 //
-// Requirements: R01, R03, R16, R18, R35, R36, R41, R48, R49, R51, R61. Case: HO-01, CO-03.
+// Requirements: R01, R03, R16, R18, R35, R36, R41, R48, R49, R51, R61. Cases: HO-01, CO-03.
 // Faults: F-R15, F-R17, F-L3, F-C1, F-N1, F-K4.
 func TestHistories(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,7 @@ func TestHoldTokenRules(t *testing.T) {
 }
 
 // Staff take a hold over: a larger fence, a new token, the old one dies, and a replay gives no token.
+// Faults: F-R9.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -72,6 +73,7 @@ func TestTakeOver(t *testing.T) {
 
 // Two organizations on one database: what one does with the other's ids finds nothing, and nothing of one counts for
 // the other. Promise 9.
+// Faults: F-A1.
 func TestOrganizationsAreApart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,7 +114,7 @@ func second[T any](_ T, err error) error { return err }
 // Taking a held or bound server out of service is refused; with force the hold is cancelled in that person's name while
 // a binding stays, flagged by the server's state. The end of a binding sends the server to cleaning, or to failed.
 //
-// Case: CO-10, CO-11.
+// Cases: CO-10, CO-11.
 func TestServerStateAgainstHoldsAndBindings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 // Five requests with one key over four servers, the winner paused before its commit: the four others are answered at
 // once, although the winner has not committed, and none of them holds a server. Afterwards the key gives the winner's.
 //
-// Requirements: R43, R44, R45.
+// Requirements: R43, R44, R45. Faults: F-K1.
 func TestFiveOfOneKeyGiveOneReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,7 +40,7 @@ func TestFiveOfOneKeyGiveOneReservation(t *testing.T) {
 
 // The same by luck, twenty times: whatever the order, one row, and no loser hears that there is nothing.
 //
-// Requirements: R43.
+// Requirements: R43. Faults: F-K1.
 func TestFiveOfOneKeyByLuck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -180,7 +180,7 @@ func TestTheConstraintNameDecides(t *testing.T) {
 
 // The same key with another body is a mismatch, and nothing is done and no decision left.
 //
-// Requirements: R46.
+// Requirements: R46. Faults: F-K2.
 func TestSameKeyOtherBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +203,7 @@ func TestSameKeyOtherBody(t *testing.T) {
 // An order line whose hold expired, was cancelled, or whose binding ended gets a new reservation under a new key; the
 // old key goes on telling what became of the old one. While it is live it is returned, or refused to other wishes.
 //
-// Requirements: R46, R61.
+// Requirements: R46, R61. Faults: F-K4.
 func TestOrderLineAgain(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(w *world, id reservation.ID){
@@ -289,7 +289,7 @@ func TestHoldLimit(t *testing.T) {
 
 // With the switch off nothing new is made, a used key is still answered, and what exists goes on.
 //
-// Requirements: R65, R66.
+// Requirements: R65, R66. Faults: F-D5.
 func TestSwitchOffStrandsNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

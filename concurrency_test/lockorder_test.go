@@ -27,7 +27,7 @@ func (w *world) deadlocks() int {
 // The server row is locked before the reservation row, everywhere: a conversion that stands between its two locks and a
 // forced change of state of the same server come one after the other, with no deadlock to break up.
 //
-// Requirements: R47. Case: HO-09.
+// Requirements: R47. Cases: HO-09.
 func TestServerIsLockedBeforeReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,7 +61,7 @@ func TestServerIsLockedBeforeReservation(t *testing.T) {
 // Two requests, each with a dead hold of its own order line on the other's best server: neither waits for the other's
 // row, so that they cannot deadlock.
 //
-// Requirements: R45, R61.
+// Requirements: R45, R61. Faults: F-R14.
 func TestTwoReclaimsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -86,7 +86,7 @@ func TestTwoReclaimsDoNotWaitForEachOther(t *testing.T) {
 // Forty workers do everything at once to five servers: no failure but the refusals that are foreseen, no deadlock, and
 // every invariant holds at every sample and at the end.
 //
-// Requirements: R01, R60. Case: HO-01, HO-09.
+// Requirements: R01, R60. Cases: HO-01, HO-09.
 func TestStormOnFiveServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

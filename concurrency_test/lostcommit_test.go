@@ -41,7 +41,7 @@ func (w *world) warm(p *proxy) {
 // hears that the outcome is unknown, and not that nothing happened; what was asked stands, and asking again with the
 // same key or for the same service finds it.
 //
-// Requirements: R03, R40, R44, R53. Fault: F-C6, F-F6
+// Requirements: R03, R40, R44, R53. Faults: F-C6, F-F6.
 func TestLostAnswerToACommit(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]loss{"the connection breaks": loseAnswer, "nothing comes back": loseEverything} {
@@ -99,7 +99,7 @@ func (s *scene) findsIt() {
 
 // The commit itself is lost on its way. For the caller that looks the same; nothing stands, and asking again does it.
 //
-// Requirements: R03, R44. Fault: F-C6
+// Requirements: R03, R44. Faults: F-C6.
 func TestLostCommit(t *testing.T) {
 	t.Parallel()
 	for _, deed := range []string{"reserve", "convert", "renew", "cancel"} {

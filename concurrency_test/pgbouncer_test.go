@@ -85,7 +85,7 @@ ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_s
 // Behind a pooler in transaction mode, which gives each transaction another session, everything works with described
 // statements and a queue that polls. The pooler drops the timeouts that travel with a connection; the database has them.
 //
-// Requirements: R64. Fault: F-N5
+// Requirements: R64. Faults: F-N5.
 func TestBehindAPoolerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -139,7 +139,7 @@ func TestQueueIsInOurSchema(t *testing.T) {
 // Two workers move each hold once. When the leader is killed, the other goes on; until then dead holds are sold all the
 // same.
 //
-// Requirements: R55, R61, R64. Fault: F-J1
+// Requirements: R55, R61, R64. Faults: F-J1.
 func TestTwoWorkersAndTheLeaderKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,7 +190,7 @@ var patient = map[string]string{"lock_timeout": "0", "statement_timeout": "12000
 // A worker is killed in the middle of a sweep: nothing of that sweep is left, and its job, which stays "running" until
 // somebody rescues it, keeps no later one from sweeping.
 //
-// Requirements: R56, R64. Fault: F-C1, F-J2
+// Requirements: R56, R64. Faults: F-C1, F-J2.
 func TestWorkerKilledInMidSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -219,7 +219,7 @@ func TestWorkerKilledInMidSweep(t *testing.T) {
 // A worker is frozen in the middle of a sweep. The server ends its transaction, the other worker does the work, and the
 // frozen one, when it wakes up, writes nothing of what it was at and works on.
 //
-// Requirements: R56, R64. Fault: F-C2, F-J3
+// Requirements: R56, R64. Faults: F-C2, F-J3.
 func TestWorkerFrozenInMidSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -251,7 +251,7 @@ func TestWorkerFrozenInMidSweep(t *testing.T) {
 // Asked to stop in the middle of a sweep, a worker finishes it; one that cannot finish is broken off after a few
 // seconds, and leaves nothing half. Both end in order.
 //
-// Requirements: R64. Fault: F-C3
+// Requirements: R64. Faults: F-C3.
 func TestWorkerAskedToStopInMidSweep(t *testing.T) {
 	t.Parallel()
 	for _, finishes := range []bool{true, false} {

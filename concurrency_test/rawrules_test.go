@@ -304,7 +304,7 @@ func without(list []string) []string {
 // Rows of the sale path refer to servers by id alone: with a foreign key, a lost race would be a deadlock and a free
 // server would be skipped.
 //
-// Requirements: R15
+// Requirements: R15. Faults: F-R12.
 func TestNoForeignKeyOnTheSalePath(t *testing.T) {
 	t.Parallel()
 	s := newWorld(t).session()

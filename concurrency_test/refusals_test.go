@@ -93,7 +93,7 @@ func TestCausesOfNoCapacity(t *testing.T) {
 
 // What was chosen and why stays readable as it was, whatever becomes of the server and of its price.
 //
-// Requirements: R38, R39. Case: CO-09.
+// Requirements: R38, R39. Cases: CO-09.
 func TestFrozenReasonAndPrice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

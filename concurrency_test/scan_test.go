@@ -24,7 +24,7 @@ func (w *world) ladder(n int) []uuid.UUID {
 // With the 25 best of 26 servers locked by others, the walk ends before the 26th, which is free, and says that more
 // remained: never that there is nothing.
 //
-// Requirements: R19, R20, R22.
+// Requirements: R19, R20, R22. Faults: F-R13.
 func TestABoundedScan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -78,7 +78,7 @@ func TestAllExaminedIsServersTaken(t *testing.T) {
 // A hundred orders at once over two hundred equal servers: no walk scans more than 25 or makes more than 5 attempts,
 // and no server goes twice.
 //
-// Requirements: R21, R24.
+// Requirements: R21, R24. Faults: F-L2.
 func TestHundredOrdersKeepTheLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

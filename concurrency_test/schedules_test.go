@@ -28,7 +28,7 @@ type drama struct {
 // waits in a circle; nothing is left locked; and a day later nothing is held any more. A place that no run came to is a
 // failure. That somebody waits for a lock is known from the database, not from time passing.
 //
-// Requirements: R01, R16, R18, R40, R41, R43, R45, R47, R51, R52, R60, R61. Case: HO-01, HO-08, HO-09, CO-03, CO-10, EX-10.
+// Requirements: R01, R16, R18, R40, R41, R43, R45, R47, R51, R52, R60, R61. Cases: HO-01, HO-08, HO-09, CO-03, CO-10, EX-10.
 // Faults: F-R1, F-R2, F-R3, F-R4, F-R5, F-R6, F-R7, F-R9, F-R14, F-R16, F-T4.
 func TestEverySchedule(t *testing.T) {
 	groups := map[string]map[string]drama{

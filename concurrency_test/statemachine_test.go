@@ -22,7 +22,7 @@ import (
 // stands still where the trace sets it, on a deadline to the microsecond if it wants.
 //
 // Requirements: R13, R14, R40, R46, R47, R51, R52, R54, R61, R65, R66.
-// Case: HO-06, HO-08, HO-11, CO-03, CO-10, CO-11, EX-08, EX-10, ID-01, ID-05, ID-10.
+// Cases: HO-06, HO-08, HO-11, CO-03, CO-10, CO-11, EX-08, EX-10, ID-01, ID-05, ID-10.
 // Faults: F-K2, F-K4, F-K5, F-R8, F-D5.
 func TestStateMachine(t *testing.T) {
 	t.Parallel()

@@ -258,7 +258,7 @@ func (w *world) deadlineIn(d time.Duration) {
 // Fired together around the deadline, a conversion and sweeps: in every round exactly one wins, and a binding stands if
 // and only if the hold did not expire.
 //
-// Requirements: R60, R48.
+// Requirements: R60, R48. Faults: F-R4.
 func TestConvertAndSweepAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -308,7 +308,7 @@ func (w *world) sweepUntilEnded(id reservation.ID) {
 
 // Ten cancel at once while a sweeper expires the hold: one end, one event, ten equal answers, one server back.
 //
-// Requirements: R12, R13, R60. Case: HO-08.
+// Requirements: R12, R13, R60. Cases: HO-08. Faults: F-R6.
 func TestCancelTenTimesAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -382,7 +382,7 @@ func TestOneSweepTakesAllBatches(t *testing.T) {
 // A row that cannot be moved does not stop the others, neither those of its batch nor those behind it, and the error
 // names it.
 //
-// Requirements: R60.
+// Requirements: R60. Faults: F-J4.
 func TestPoisonRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -431,7 +431,7 @@ func TestSweepPassesOverLockedRows(t *testing.T) {
 
 // With the release switch off nothing new is sold, and what is dead still becomes expired and gives its server back.
 //
-// Requirements: R57, R56.
+// Requirements: R57, R56. Faults: F-D5.
 func TestSweepHasNoSwitch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -476,7 +476,7 @@ func TestStormOfAbandonedOrders(t *testing.T) {
 
 // With no sweeper at all, no sale is lost: the allocator itself moves the dead hold aside under the server's lock.
 //
-// Requirements: R61, R56.
+// Requirements: R61, R56. Faults: F-J5.
 func TestDeadHoldIsSoldWithoutASweeper(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -558,7 +558,7 @@ func TestWhoEndsAReservationHow(t *testing.T) {
 
 // Two sweeps at once move each reservation once.
 //
-// Requirements: R60.
+// Requirements: R60. Faults: F-J3.
 func TestSweepsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

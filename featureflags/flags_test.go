@@ -201,7 +201,7 @@ func TestListShowsAnOrganizationItsOwnOverrideOnly(t *testing.T) {
 	require.Len(t, all[0].Overrides, 2)
 }
 
-// Requirements: R62.
+// Requirements: R62. Faults: F-D6.
 func TestUnreachableStoreMeansLastKnownElseOff(t *testing.T) {
 	t.Parallel()
 	flags, release, store := setup(t)

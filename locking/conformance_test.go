@@ -72,7 +72,7 @@ func TestEveryAcquisitionHasATokenOfItsOwn(t *testing.T) {
 
 // Whose time is over can neither renew nor free what somebody else has by now.
 //
-// Requirements: L05, L08, L13. Case: LE-01
+// Requirements: L05, L08, L13. Cases: LE-01.
 func TestStaleHandleTouchesNothing(t *testing.T) {
 	t.Parallel()
 	onEveryBackend(t, func(t *testing.T, b bench) {
@@ -91,7 +91,7 @@ func TestStaleHandleTouchesNothing(t *testing.T) {
 
 // A lock that ran out is lost, although nobody took it: it is not renewed, and asking for it anew gets another token.
 //
-// Requirements: L05. Case: LE-01
+// Requirements: L05. Cases: LE-01.
 func TestLapsedLockIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	onEveryBackend(t, func(t *testing.T, b bench) {

@@ -41,7 +41,7 @@ func TestMemoryWarnsAtStartUp(t *testing.T) {
 
 // A lock ends at its deadline, which is no longer included, whether anybody wants it or not. A renewal counts from now.
 //
-// Requirements: L11, L13. Case: LE-09
+// Requirements: L11, L13. Cases: LE-09.
 func TestMemoryLockEndsAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	for _, ttl := range []time.Duration{time.Millisecond, time.Minute, 3 * time.Hour, 24 * time.Hour} {

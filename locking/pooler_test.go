@@ -18,7 +18,7 @@ import (
 // Behind a pooler the session of a lock would go to others together with the lock. It is recognised, at start-up and
 // again at each try, and no lock is taken.
 //
-// Requirements: L21. Fault: F-N5
+// Requirements: L21. Faults: F-N5.
 func TestPostgresRefusesAPooler(t *testing.T) {
 	t.Parallel()
 	for name, pooler := range map[string]func(t *testing.T, address string) string{

@@ -239,7 +239,7 @@ func TestPostgresLockGuardsRows(t *testing.T) {
 // Hundreds of locked operations of ten workers, some of which want the same, leave no lock and no session behind, and
 // never have more than one each.
 //
-// Requirements: L23, L24. Case: JO-11
+// Requirements: L23, L24. Cases: JO-11.
 func TestPostgresLeavesNoLocksBehind(t *testing.T) {
 	t.Parallel()
 	const workers, operations = 10, 250 // each a password exchange, which the race detector makes slow

@@ -57,7 +57,7 @@ func TestJitterSpreadsTheNodes(t *testing.T) {
 
 // What becomes of ticks at which the process was busy: left out, or made up for by one run however many they are.
 //
-// Requirements: L28. Case: JO-03
+// Requirements: L28. Cases: JO-03.
 func TestMissedTicks(t *testing.T) {
 	t.Parallel()
 	tests := map[Missed][]time.Duration{
@@ -90,7 +90,7 @@ func TestMissedTicks(t *testing.T) {
 
 // A job that makes up for missed ticks runs after each start, but not again what another node has run already.
 //
-// Requirements: L31. Case: JO-03
+// Requirements: L31. Cases: JO-03.
 func TestCatchUpAfterAStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

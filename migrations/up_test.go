@@ -56,6 +56,7 @@ func versionOf(t *testing.T, pool *pgxpool.Pool) int64 {
 	return version
 }
 
+// Faults: F-D1.
 func TestReplicasThatStartTogetherTakeTurns(t *testing.T) {
 	t.Parallel()
 	for range 5 {
@@ -116,6 +117,7 @@ func TestServiceTimeoutsDoNotCutAMigration(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), pool, slog.New(slog.DiscardHandler)))
 }
 
+// Faults: F-D4.
 func TestMigrationThatCannotHaveItsTableIsBegunAgain(t *testing.T) {
 	t.Parallel()
 	url, log := postgrestest.EmptyURL(t), newRecorder()
@@ -139,6 +141,7 @@ func TestMigrationThatCannotHaveItsTableIsBegunAgain(t *testing.T) {
 	require.Equal(t, migrations.Latest(), versionOf(t, pool))
 }
 
+// Faults: F-D4.
 func TestMigrationGivesUpOnATableItNeverGets(t *testing.T) {
 	t.Parallel()
 	url, log := postgrestest.EmptyURL(t), newRecorder()

@@ -64,6 +64,7 @@ func TestTokenIsBoundToItsHold(t *testing.T) {
 }
 
 // No text that was not made for a hold verifies for it.
+// Faults: F-A5.
 func TestNoOtherTextVerifies(t *testing.T) {
 	t.Parallel()
 	k := keys(t, "k1:"+oldSecret)

@@ -115,7 +115,7 @@ func TestPartitionWorker(t *testing.T) {
 // Of the jobs that several processes insert in one period, one stands. A job of an earlier period keeps out no later
 // one, whatever became of it: not even one that is "running" for ever, since its worker was killed.
 //
-// Requirements: R55. Fault: F-J2
+// Requirements: R55. Faults: F-J2.
 func TestOneSweepPerPeriod(t *testing.T) {
 	t.Parallel()
 	for _, state := range []rivertype.JobState{
@@ -214,7 +214,7 @@ const (
 // One sweep panics, one meets a deadlock, one loses its connection: each leaves a failed job, and the next period's
 // sweep takes place all the same.
 //
-// Requirements: R55, R56. Case: EX-05
+// Requirements: R55, R56. Cases: EX-05. Faults: F-J4.
 func TestFailedSweepsDoNotStopTheNext(t *testing.T) {
 	t.Parallel()
 	pool := postgrestest.New(t)
@@ -252,7 +252,7 @@ func TestFailedSweepsDoNotStopTheNext(t *testing.T) {
 
 // With PollOnly no connection listens, which a pooler in transaction mode would break; without it one does.
 //
-// Requirements: R64. Fault: F-N5
+// Requirements: R64. Faults: F-N5.
 func TestPollOnly(t *testing.T) {
 	t.Parallel()
 	for _, pollOnly := range []bool{true, false} {

@@ -31,7 +31,7 @@ func withParameters(t *testing.T, connection string, namesAndValues ...string) s
 
 // The service does not start on a database on which its promises cannot be kept, and says what to do instead.
 //
-// Fault: F-C7.
+// Faults: F-C7.
 func TestCheckServer(t *testing.T) {
 	t.Parallel()
 	thisDatabase := func(setting string) string {

@@ -67,7 +67,7 @@ func TestSwitchesInTheDatabase(t *testing.T) {
 	}}, platform)
 }
 
-// Requirements: R62.
+// Requirements: R62. Faults: F-D6.
 func TestSwitchKeepsItsValueWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	pool := postgrestest.New(t)

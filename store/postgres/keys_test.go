@@ -93,6 +93,7 @@ func TestKeyIsMadeShownAndAccepted(t *testing.T) {
 	require.Zero(t, leaks, "the secret is stored nowhere")
 }
 
+// Faults: F-A4.
 func TestRevokedKeyIsRefusedWithinFiveSecondsByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	clock := &handClock{at: time.Now()}

@@ -95,7 +95,7 @@ func TestGrantIsTakenRenewedAndReleasedAnywhere(t *testing.T) {
 
 // A stale holder, or one whose token is another one, renews nothing and frees nothing.
 //
-// Requirements: L05, L08, L09. Case: LE-01
+// Requirements: L05, L08, L09. Cases: LE-01.
 func TestGrantComparesTheToken(t *testing.T) {
 	t.Parallel()
 	b := setupLocks(t)
@@ -123,7 +123,7 @@ func TestGrantComparesTheToken(t *testing.T) {
 
 // The database's clock says when a lock is over, and at its deadline it is. The process's own clock is years away here.
 //
-// Requirements: L13, L37. Case: LE-09
+// Requirements: L13, L37. Cases: LE-09.
 func TestGrantEndsByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	b := setupLocks(t)
@@ -219,7 +219,7 @@ func (b *locksBundle) begin(t *testing.T) pgx.Tx {
 
 // A renewal that had to wait for its row looks at the clock after the wait: if the lock ran out meanwhile, it is lost.
 //
-// Requirements: L05, L37.
+// Requirements: L05, L37. Faults: F-R10.
 func TestGrantIsNotRenewedAfterAWaitBeyondItsDeadline(t *testing.T) {
 	t.Parallel()
 	b := setupLocks(t)
@@ -266,7 +266,7 @@ func TestGrantTakenDuringTheWaitIsContention(t *testing.T) {
 // A fence is drawn under the row's lock: whoever waited for its row has a larger one than all that were given out
 // meanwhile, also if it drew a smaller one before the wait.
 //
-// Requirements: L37. Case: LE-01
+// Requirements: L37. Cases: LE-01. Faults: F-R10.
 func TestFenceIsDrawnAfterTheWait(t *testing.T) {
 	t.Parallel()
 	b := setupLocks(t)

@@ -73,6 +73,7 @@ func requireClean(t *testing.T, pool *pgxpool.Pool) {
 
 // A deadlock or a serialization failure repeats the whole transaction, each time in a fresh one, at most three times;
 // whether a statement or the commit ran into it.
+// Faults: F-R14.
 func TestClashesRepeatTheWholeTransaction(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{pgerrcode.SerializationFailure, pgerrcode.DeadlockDetected} {
@@ -117,6 +118,7 @@ func clashing(t *testing.T, pool *pgxpool.Pool, code, when string, failures int)
 }
 
 // Two transactions lock two rows in opposite orders: the server ends one of them, which is repeated, and both are done.
+// Faults: F-R14.
 func TestDeadlockIsRepeated(t *testing.T) {
 	t.Parallel()
 	pool := openPool(t, postgrestest.URL(t), 2)
@@ -194,7 +196,7 @@ func TestOtherErrorsAreNotRepeated(t *testing.T) {
 
 // A panic rolls back, passes on, and leaks no connection: neither between two statements nor while an answer is read.
 //
-// Fault: F-C9.
+// Faults: F-C9.
 func TestPanicInsideATransaction(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(ctx context.Context, tx *tx) error{
@@ -222,7 +224,7 @@ func TestPanicInsideATransaction(t *testing.T) {
 
 // A caller that goes away in the middle leaves nothing: neither a row, nor a lock, nor a used connection.
 //
-// Fault: F-N1.
+// Faults: F-N1.
 func TestContextCancelledInMidTransaction(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(ctx context.Context, tx *tx, cancel func()) error{
@@ -257,7 +259,7 @@ func TestContextCancelledInMidTransaction(t *testing.T) {
 // A session that the server ends in the middle, by an operator or by a timeout, is "unavailable", and what follows on a
 // new connection is a new transaction.
 //
-// Fault: F-C5.
+// Faults: F-C5.
 func TestSessionEndedInMidTransaction(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
@@ -280,7 +282,7 @@ func TestSessionEndedInMidTransaction(t *testing.T) {
 // What an error of a commit says about the commit. Only the server's own word that it was refused says that nothing was
 // stored.
 //
-// Fault: F-C6.
+// Faults: F-C6.
 func TestCommitMayStand(t *testing.T) {
 	t.Parallel()
 	server := func(code string) error { return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}) }

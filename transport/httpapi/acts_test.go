@@ -17,7 +17,7 @@ func (w *world) lapse(id string) {
 	w.exec(`UPDATE reservations SET expires_at = clock_timestamp() - interval '1 second' WHERE 'res_' || replace(id::text, '-', '') = $1`, id)
 }
 
-// Requirements: R53, R61. Fault: F-R8. Who may renew and cancel, and what each state answers.
+// Requirements: R53, R61. Faults: F-R8. Who may renew and cancel, and what each state answers.
 func TestRenewAndCancel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -85,6 +85,7 @@ func TestConvert(t *testing.T) {
 	w.act("acme:orders", second, "convert", `{"service_id":"vps-1"}`).is(409, "service_already_bound")
 }
 
+// Faults: F-R9.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,6 +15,7 @@ import (
 )
 
 // A database that is away is 503 for everybody, never a statement about the key.
+// Faults: F-L5.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	config, err := pgxpool.ParseConfig(postgrestest.URL(t))
@@ -74,6 +75,7 @@ func (b broken) Ready(context.Context) error {
 	return errors.New("secret of the database")
 }
 
+// Faults: F-C9.
 func TestPanicsAndFaultsStayInside(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, postgrestest.New(t), broken{panics: true})

@@ -21,6 +21,7 @@ func (w waiting) Ready(ctx context.Context) error {
 }
 
 // A caller that goes away is no fault of the service.
+// Faults: F-N1.
 func TestCallerThatGoesAway(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -6,8 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReservationBody sends any bytes at all to the route that is open to shops. Faults: F-H2, F-H3, F-H4: bad input
-// never gives a 5xx, from this code, the generated code or the database, and every answer is as the contract says.
+// FuzzReservationBody sends any bytes at all to the route that is open to shops: bad input never gives a 5xx,
+// from this code, the generated code or the database, and every answer is as the contract says.
+//
+// Faults: F-H2, F-H3, F-H4.
 func FuzzReservationBody(f *testing.F) {
 	w := newWorld(f)
 	w.addServer(4096)

@@ -24,6 +24,7 @@ func (g gate) Ready(context.Context) error {
 }
 
 // A request that is under way when the process is told to end is finished, and Serve ends in order.
+// Faults: F-C3.
 func TestServeFinishesWhatItBegan(t *testing.T) {
 	t.Parallel()
 	g := gate{make(chan struct{}), make(chan struct{})}

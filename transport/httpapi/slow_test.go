@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Fault: F-N4. A client that sends its header a byte at a time is cut off, and others are served meanwhile.
+// Faults: F-N4. A client that sends its header a byte at a time is cut off, and others are served meanwhile.
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	t.Parallel()
 	s, err := New(Deps{Log: quiet()})

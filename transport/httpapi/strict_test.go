@@ -66,6 +66,7 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 }
 
 // Nulls, empty lists, other orders of fields and other spellings of the same value mean the same request.
+// Faults: F-K3.
 func TestWhatMeansTheSameIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -80,7 +81,7 @@ func TestWhatMeansTheSameIsTheSame(t *testing.T) {
 	w.post("acme:checkout", "/v1/reservations", `{"order_id":"a","order_line":"1","requirements":{"memory":{"mib_min":1000,"ecc":false},"price":{"currency":"EUR","monthly_max":"80"}}}`, "Idempotency-Key", "k").is(422, "idempotency_mismatch")
 }
 
-// Fault: F-K8. Exactly one key of 1 to 255 visible characters.
+// Faults: F-K8. Exactly one key of 1 to 255 visible characters.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
