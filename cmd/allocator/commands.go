@@ -22,6 +22,8 @@ type commands struct {
 	Flags  flagsCmd  `cmd:"" group:"keep" help:"Turn the release switch."`
 	Doctor doctorCmd `cmd:"" group:"keep" help:"Look for what must not be in the database, and say what to do."`
 
+	Bench benchCmd `cmd:"" group:"keep" help:"Measure this program on this machine, as ratios to the database's own limit."`
+
 	Config  configCmd  `cmd:"" group:"keep" help:"Show the settings in effect and where each came from, secrets hidden."`
 	Version versionCmd `cmd:"" group:"keep" help:"Show which release this is."`
 }

@@ -1,0 +1,42 @@
+package bench
+
+import (
+	"slices"
+	"time"
+)
+
+// Options settle one run.
+type Options struct {
+	Servers     []int         // how many servers there are, one stage for each number
+	Stocks      []Stock       // in which states the stock is measured
+	Callers     []int         // how many callers press at once
+	Duration    time.Duration // of one contender in one round, at most
+	Repetitions int           // rounds; the median of fewer than five says little
+	Only        []string      // names of contenders and measures; none: all
+	MaxConns    int32         // of the pool that all contenders share
+	Seed        uint64        // equal seeds make equal stocks, orders of contenders and requests
+
+	// Progress is told what is being done, and how much of the whole is over. It may be nil.
+	Progress func(done, total int, what string)
+}
+
+// Stock is how much of an inventory is sold when a round begins.
+type Stock string
+
+// The stocks.
+const (
+	AllFree    Stock = "free"
+	NearlySold Stock = "nearly-sold" // nineteen of twenty are bound
+)
+
+// Stocks lists them.
+func Stocks() []Stock { return []Stock{AllFree, NearlySold} }
+
+// wants tells whether a contender or measure of this name is asked for.
+func (o *Options) wants(name string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, name) }
+
+func (o *Options) tell(done, total int, what string) {
+	if o.Progress != nil {
+		o.Progress(done, total, what)
+	}
+}

@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Print writes the report for people.
+func (r *Report) Print(w io.Writer) {
+	fmt.Fprintf(w, "%s, %s, %d cores, %s\n", r.Machine.OS, r.Machine.CPU, r.Machine.Cores, r.Machine.Go)
+	var said []string
+	for _, s := range r.Settings {
+		said = append(said, s.Name+"="+s.Value)
+	}
+	fmt.Fprintf(w, "PostgreSQL: %s\n", strings.Join(said, ", "))
+	for i := range r.Tables {
+		r.Tables[i].print(w)
+	}
+	if r.Stopped {
+		fmt.Fprintln(w, "\nStopped before the end: this is what had been measured.")
+	}
+}
+
+func (t *Table) print(w io.Writer) {
+	fmt.Fprintf(w, "\n%s: %d servers, %s, %d callers, %d rounds\n", t.Name, t.Servers, t.Stock, t.Callers, t.Rounds)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\tper second\tratio\tspread\tserver CPU\tclient CPU\tCPU ratio\tWAL\tp50\tp95\tp99\trefused\ttrips\tstatements\t")
+	for _, row := range t.Rows {
+		trips := "\t\t"
+		if row.Trips != nil {
+			trips = fmt.Sprintf("%.1f\t%.1f\t", row.Trips.RoundTrips, row.Trips.Statements)
+		}
+		fmt.Fprintf(table, "%s\t%.0f\t%.2f\t%.2f..%.2f\t%s\t%s\t%.1f\t%.0f B\t%s\t%s\t%s\t%.1f%%\t%s\n",
+			row.Name, row.PerSecond.Median, row.Ratio.Median, row.Ratio.Min, row.Ratio.Max,
+			micros(row.Server.Median), micros(row.Client.Median), row.CPURatio.Median, row.WAL.Median,
+			millis(row.P50), millis(row.P95), millis(row.P99), row.refusedShare(), trips)
+	}
+	_ = table.Flush()
+}
+
+func (r *Row) refusedShare() float64 {
+	if n := r.Done + r.Refused; n > 0 {
+		return 100 * float64(r.Refused) / float64(n)
+	}
+	return 0
+}
+
+func micros(seconds float64) string { return fmt.Sprintf("%.0f µs", seconds*1e6) }
+
+func millis(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}

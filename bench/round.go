@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// contender is one way to do something, measured beside others.
+type contender struct {
+	name string
+	// prepare is called before each round, unmeasured.
+	prepare func(ctx context.Context, round string) error
+	// do does it once. i counts from 0 within the round, and no two calls have the same; false is an honest refusal.
+	do func(ctx context.Context, i int) (bool, error)
+	// most is how often it can be done before the stock runs low; 0: without end.
+	most int
+}
+
+// measure is what one round of one contender came to.
+type measure struct {
+	done, refused  int
+	elapsed        time.Duration
+	server, client time.Duration
+	wal            int64
+	latencies      []time.Duration
+}
+
+func (m *measure) perSecond() float64 { return float64(m.done) / m.elapsed.Seconds() }
+
+// closedLoop lets callers do it one after the other until time or stock is over.
+func closedLoop(ctx context.Context, c *contender, callers int, duration time.Duration, meter *meter) (*measure, error) {
+	before, err := meter.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	loop := &loop{contender: c, until: time.Now().Add(duration)}
+	begin := time.Now()
+	parts := make([]measure, callers)
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() { loop.run(ctx, &parts[i]) })
+	}
+	all.Wait()
+	elapsed := time.Since(begin)
+	if err := loop.failure(ctx); err != nil {
+		return nil, err
+	}
+	after, err := meter.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	whole := sum(parts)
+	whole.elapsed = elapsed
+	whole.server, whole.client, whole.wal = after.server-before.server, after.client-before.client, after.wal-before.wal
+	return whole, nil
+}
+
+// loop is what the callers of one round share.
+type loop struct {
+	*contender
+
+	until  time.Time
+	next   atomic.Int64
+	failed atomic.Pointer[error]
+}
+
+func (l *loop) run(ctx context.Context, into *measure) {
+	for ctx.Err() == nil && l.failed.Load() == nil {
+		i := int(l.next.Add(1)) - 1
+		begin := time.Now()
+		if begin.After(l.until) || l.most > 0 && i >= l.most {
+			return
+		}
+		ok, err := l.do(ctx, i)
+		if err != nil {
+			l.failed.CompareAndSwap(nil, &err)
+			return
+		}
+		into.latencies = append(into.latencies, time.Since(begin))
+		if ok {
+			into.done++
+		} else {
+			into.refused++
+		}
+	}
+}
+
+// failure is what ended the round before its time.
+func (l *loop) failure(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := l.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func sum(parts []measure) *measure {
+	whole := &measure{}
+	for i := range parts {
+		whole.done += parts[i].done
+		whole.refused += parts[i].refused
+		whole.latencies = append(whole.latencies, parts[i].latencies...)
+	}
+	return whole
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	"allocator/bench"
+)
+
+// benchCmd measures this program on this machine.
+type benchCmd struct {
+	DatabaseURL secret        `name:"database-url" placeholder:"URL" help:"An empty database to fill and to empty again; without it a PostgreSQL is run for the time."`
+	PostgresBin string        `name:"postgres-bin" placeholder:"DIR" setting:"POSTGRES_BIN" help:"Directory of the PostgreSQL programs to run; found by itself if left out."`
+	MaxConns    int32         `name:"max-conns" default:"8" placeholder:"N" help:"The most connections all contenders share."`
+	Servers     []string      `name:"servers" default:"10k" placeholder:"N,…" help:"Sizes of the inventory, such as 10k,1M."`
+	Stock       []string      `name:"stock" default:"free" enum:"free,nearly-sold" placeholder:"WORD,…" help:"free, nearly-sold or both."`
+	Callers     []int         `name:"callers" default:"8,32" placeholder:"N,…" help:"How many callers press at once."`
+	Duration    time.Duration `name:"duration" default:"2s" placeholder:"TIME" help:"The most that one contender takes in one round."`
+	Repetitions int           `name:"repetitions" default:"5" placeholder:"N" help:"Rounds."`
+	Only        []string      `name:"only" placeholder:"NAME,…" help:"Measure these alone."`
+	Seed        uint64        `name:"seed" default:"1" placeholder:"N" help:"Equal seeds make equal stocks and requests."`
+	CPUProfile  string        `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of this process for go tool pprof."`
+}
+
+func (*benchCmd) examples() string {
+	return `
+		allocator bench
+		allocator bench --servers 10k,100k --callers 8,32 --only limit,reserve
+		allocator bench --servers 1M --duration 5s --json`
+}
+
+// Help implements kong.HelpProvider.
+func (*benchCmd) Help() string {
+	return "Compares reservations with the smallest statement that holds a server in the same tables, in turns and on the same " +
+		"stock of real machines. Ratios compare from machine to machine; times do not. An interrupt ends it with what was measured so far."
+}
+
+// Run implements the command.
+func (c *benchCmd) Run(ctx context.Context, p *process) (err error) {
+	options, err := c.options(p)
+	if err != nil {
+		return err
+	}
+	url := string(c.DatabaseURL)
+	if url == "" {
+		p.progressf("starting PostgreSQL in a temporary directory …")
+		own, stop, err := bench.OwnDatabase(ctx, c.PostgresBin)
+		if err != nil {
+			return err
+		}
+		url = own
+		defer func() { err = errors.Join(err, stop(context.WithoutCancel(ctx))) }()
+	}
+	if c.CPUProfile != "" {
+		file, err := os.Create(c.CPUProfile)
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer func() {
+			pprof.StopCPUProfile()
+			_ = file.Close()
+		}()
+	}
+	report, err := bench.Run(ctx, url, options)
+	p.endBar()
+	if err != nil {
+		return err
+	}
+	if p.json {
+		return p.printJSON(report)
+	}
+	report.Print(p.stdout)
+	return nil
+}
+
+func (c *benchCmd) options(p *process) (bench.Options, error) {
+	o := bench.Options{
+		Callers: c.Callers, Duration: c.Duration, Repetitions: c.Repetitions, Only: c.Only, MaxConns: c.MaxConns, Seed: c.Seed,
+		Progress: p.bar,
+	}
+	for _, stock := range c.Stock {
+		o.Stocks = append(o.Stocks, bench.Stock(stock))
+	}
+	for _, text := range c.Servers {
+		n, err := count(text)
+		if err != nil {
+			return o, usagef("--servers %q: %v", text, err)
+		}
+		o.Servers = append(o.Servers, n)
+	}
+	return o, nil
+}
+
+// count reads 1000, 10k or 1M.
+func count(text string) (int, error) {
+	digits, unit := text, 1
+	switch {
+	case strings.HasSuffix(text, "k"):
+		digits, unit = strings.TrimSuffix(text, "k"), 1000
+	case strings.HasSuffix(text, "M"):
+		digits, unit = strings.TrimSuffix(text, "M"), 1_000_000
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || n > 10_000_000/unit {
+		return 0, fmt.Errorf("write a number from 1 to 10M, such as 1000, 10k or 1M")
+	}
+	return n * unit, nil
+}
