@@ -15,9 +15,10 @@ import (
 	"allocator/store/postgres/embedded"
 )
 
-// OwnDatabase runs a PostgreSQL in a temporary directory, with the settings of its own and with synchronous commits.
-// The caller ends it with stop, which removes the directory.
-func OwnDatabase(ctx context.Context, binDir string) (url string, stop func(context.Context) error, err error) {
+// OwnDatabase runs a PostgreSQL in a temporary directory, with the settings of its own and with synchronous commits. With
+// statements it counts what each statement costs, which slows it down. The caller ends it with stop, which removes the
+// directory.
+func OwnDatabase(ctx context.Context, binDir string, statements bool) (url string, stop func(context.Context) error, err error) {
 	dir, err := os.MkdirTemp("", "allocator-bench-")
 	if err != nil {
 		return "", nil, fmt.Errorf("make a directory for the database: %w", err)
@@ -25,13 +26,48 @@ func OwnDatabase(ctx context.Context, binDir string) (url string, stop func(cont
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // run by root, PostgreSQL has another account, which must get in
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	server, err := embedded.Start(ctx, embedded.Options{DataDir: dir, BinDir: binDir})
+	options := embedded.Options{DataDir: dir, BinDir: binDir}
+	server, err := embedded.Start(ctx, options)
+	if err == nil && statements {
+		server, err = countingStatements(ctx, server, options)
+	}
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return server.URL(), func(ctx context.Context) error {
 		return errors.Join(server.Stop(ctx), os.RemoveAll(dir))
 	}, nil
+}
+
+// countingStatements starts the server again with the library that counts, and lets that look into functions.
+func countingStatements(ctx context.Context, server *embedded.Server, options embedded.Options) (*embedded.Server, error) {
+	err := alter(ctx, server.URL(), `ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`)
+	if err := errors.Join(err, server.Stop(ctx)); err != nil {
+		return nil, err
+	}
+	if server, err = embedded.Start(ctx, options); err != nil {
+		return nil, err
+	}
+	err = alter(ctx, server.URL(), `ALTER SYSTEM SET pg_stat_statements.track = 'all'`,
+		`ALTER SYSTEM SET pg_stat_statements.track_planning = 'on'`, `SELECT pg_reload_conf()`)
+	if err != nil {
+		return nil, errors.Join(err, server.Stop(ctx))
+	}
+	return server, nil
+}
+
+func alter(ctx context.Context, url string, statements ...string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("let PostgreSQL count statements: %w", err)
+		}
+	}
+	return nil
 }
 
 // mustBeEmpty refuses a database in which somebody keeps something: a run fills it, and empties it again.

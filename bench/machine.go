@@ -37,7 +37,7 @@ func processor() string {
 // told are the settings of the database that decide about its speed.
 var told = []string{
 	"server_version", "synchronous_commit", "fsync", "full_page_writes", "shared_buffers", "max_wal_size", "wal_compression",
-	"autovacuum", "jit", "shared_preload_libraries",
+	"autovacuum", "shared_preload_libraries",
 }
 
 func settings(ctx context.Context, admin *pgxpool.Pool) ([]Setting, error) {

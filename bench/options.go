@@ -16,6 +16,10 @@ type Options struct {
 	MaxConns    int32         // of the pool that all contenders share
 	Seed        uint64        // equal seeds make equal stocks, orders of contenders and requests
 
+	// Statements tells what each statement costs the database, which must have pg_stat_statements loaded. It slows
+	// everything down.
+	Statements bool
+
 	// Progress is told what is being done, and how much of the whole is over. It may be nil.
 	Progress func(done, total int, what string)
 }

@@ -39,6 +39,29 @@ func (t *Table) print(w io.Writer) {
 			millis(row.P50), millis(row.P95), millis(row.P99), row.refusedShare(), trips)
 	}
 	_ = table.Flush()
+	for i := range t.Rows {
+		t.Rows[i].printStatements(w)
+	}
+}
+
+// widthOfStatement is how much of a statement's text is shown.
+const widthOfStatement = 150
+
+func (r *Row) printStatements(w io.Writer) {
+	if len(r.Statements) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nStatements of %s, one caller, for one operation:\n", r.Name)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "calls\tplan\trun\tWAL\ttext")
+	for _, s := range r.Statements {
+		text := s.Text
+		if len(text) > widthOfStatement {
+			text = text[:widthOfStatement] + "…"
+		}
+		fmt.Fprintf(table, "%.1f\t%.0f µs\t%.0f µs\t%.0f B\t%s\n", s.Calls, 1000*s.Plan, 1000*s.Run, s.WAL, text)
+	}
+	_ = table.Flush()
 }
 
 func (r *Row) refusedShare() float64 {

@@ -41,6 +41,8 @@ type Row struct {
 	Done      int           `json:"done"`
 	Refused   int           `json:"refused"`
 	Trips     *Trips        `json:"trips,omitempty"`
+
+	Statements []Statement `json:"statements,omitempty"`
 }
 
 // row sums up the rounds of one contender beside those of the table's first.

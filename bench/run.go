@@ -92,8 +92,8 @@ func (r *run) holding(w *world) []*contender {
 }
 
 // compare lets contenders take turns, and adds the table to the report as far as it was measured.
-func (r *run) compare(ctx context.Context, w *world, table Table, make func(w *world) []*contender) error {
-	contenders := make(w)
+func (r *run) compare(ctx context.Context, w *world, table Table, ways func(w *world) []*contender) error {
+	contenders := ways(w)
 	rounds := map[string][]*measure{}
 	failure := r.turns(ctx, w, table, contenders, rounds)
 	base := rounds[contenders[0].name]
@@ -105,7 +105,7 @@ func (r *run) compare(ctx context.Context, w *world, table Table, make func(w *w
 		table.Rows = append(table.Rows, row(c.name, rounds[c.name], base))
 	}
 	if failure == nil {
-		failure = countTrips(ctx, w, make, table.Rows)
+		failure = r.countTrips(ctx, w, ways, table.Rows)
 	}
 	r.report.Tables = append(r.report.Tables, table)
 	return failure

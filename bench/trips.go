@@ -41,10 +41,10 @@ func (*tripCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQu
 func (*tripCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // tripsSampled is how many operations are counted.
-const tripsSampled = 100
+const tripsSampled = 200
 
 // countTrips runs each contender alone, on a pool of its own that counts, and adds what it saw to the rows.
-func countTrips(ctx context.Context, w *world, make func(w *world) []*contender, rows []Row) error {
+func (r *run) countTrips(ctx context.Context, w *world, contenders func(w *world) []*contender, rows []Row) error {
 	counter := &tripCounter{}
 	config := w.pool.Config()
 	config.ConnConfig.Tracer = counter
@@ -58,27 +58,43 @@ func countTrips(ctx context.Context, w *world, make func(w *world) []*contender,
 	if err != nil {
 		return err
 	}
-	for n, c := range make(counted) {
-		if err := c.prepare(ctx, nextRound()); err != nil {
+	for n, c := range contenders(counted) {
+		if err := r.countTripsOf(ctx, c, counter, &rows[n]); err != nil {
 			return err
-		}
-		done := 0
-		for i := range min(tripsSampled, c.most) {
-			if i == 1 { // the first prepares its statements
-				counter.trips.Store(0)
-				counter.statements.Store(0)
-			}
-			if _, err := c.do(ctx, i); err != nil {
-				return err
-			}
-			done = i
-		}
-		if done > 0 {
-			rows[n].Trips = &Trips{float64(counter.trips.Load()) / float64(done), float64(counter.statements.Load()) / float64(done)}
 		}
 		if err := w.reset(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// countTripsOf leaves the first operations out: in them statements are prepared and planned for the first times.
+func (r *run) countTripsOf(ctx context.Context, c *contender, counter *tripCounter, into *Row) error {
+	if err := c.prepare(ctx, nextRound()); err != nil {
+		return err
+	}
+	n := min(tripsSampled, c.most)
+	skipped := n / 4
+	for i := range n {
+		if i == skipped {
+			counter.trips.Store(0)
+			counter.statements.Store(0)
+			if r.Statements {
+				if err := forgetStatements(ctx, r.admin); err != nil {
+					return err
+				}
+			}
+		}
+		if _, err := c.do(ctx, i); err != nil {
+			return err
+		}
+	}
+	each := float64(n - skipped)
+	into.Trips = &Trips{float64(counter.trips.Load()) / each, float64(counter.statements.Load()) / each}
+	var err error
+	if r.Statements {
+		into.Statements, err = seenStatements(ctx, r.admin, n-skipped)
+	}
+	return err
 }

@@ -38,6 +38,11 @@ func newWorld(ctx context.Context, admin *pgxpool.Pool, url string, n int, o *Op
 	if err := fresh(ctx, admin); err != nil {
 		return nil, err
 	}
+	if o.Statements {
+		if err := watchStatements(ctx, admin); err != nil {
+			return nil, err
+		}
+	}
 	// A hold outlives any run, so that nothing expires in the middle of one.
 	if _, err := admin.Exec(ctx, `INSERT INTO organizations (id, name, hold_seconds) VALUES ($1, 'Benchmark', 86400)`, org); err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ type benchCmd struct {
 	Repetitions int           `name:"repetitions" default:"5" placeholder:"N" help:"Rounds."`
 	Only        []string      `name:"only" placeholder:"NAME,…" help:"Measure these alone."`
 	Seed        uint64        `name:"seed" default:"1" placeholder:"N" help:"Equal seeds make equal stocks and requests."`
+	Statements  bool          `name:"statements" help:"Tell what each statement costs the database, which slows it down."`
 	CPUProfile  string        `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of this process for go tool pprof."`
 }
 
@@ -50,7 +51,7 @@ func (c *benchCmd) Run(ctx context.Context, p *process) (err error) {
 	url := string(c.DatabaseURL)
 	if url == "" {
 		p.progressf("starting PostgreSQL in a temporary directory …")
-		own, stop, err := bench.OwnDatabase(ctx, c.PostgresBin)
+		own, stop, err := bench.OwnDatabase(ctx, c.PostgresBin, c.Statements)
 		if err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (c *benchCmd) Run(ctx context.Context, p *process) (err error) {
 
 func (c *benchCmd) options(p *process) (bench.Options, error) {
 	o := bench.Options{
-		Callers: c.Callers, Duration: c.Duration, Repetitions: c.Repetitions, Only: c.Only, MaxConns: c.MaxConns, Seed: c.Seed,
+		Callers: c.Callers, Duration: c.Duration, Repetitions: c.Repetitions, Only: c.Only, MaxConns: c.MaxConns, Seed: c.Seed, Statements: c.Statements,
 		Progress: p.bar,
 	}
 	for _, stock := range c.Stock {
