@@ -83,12 +83,12 @@ func TestCatalogueSentences(t *testing.T) {
 	t.Parallel()
 	faults := catalogues[0]
 	for source, want := range map[string][]string{
-		"// Faults: F-C1.\nfunc TestA() {}":                               {"F-C1"},
+		"// Faults: F-C1.\nfunc TestA() {}":                                {"F-C1"},
 		"// Requirements: R01. Faults: F-C1, F-K7. More.\nfunc TestA() {}": {"F-C1", "F-K7"},
-		"// Faults: F-H2.\nfunc FuzzA() {}":                               {"F-H2"},
-		"func TestA() {\n\t// Faults: F-H3.\n\t_ = 1\n}":                  {"F-H3"},
-		"// Like F-C1.\nfunc TestA() {}":                                  nil,
-		"// Faults: F-C1.\nfunc helper() {}":                              nil,
+		"// Faults: F-H2.\nfunc FuzzA() {}":                                {"F-H2"},
+		"func TestA() {\n\t// Faults: F-H3.\n\t_ = 1\n}":                   {"F-H3"},
+		"// Like F-C1.\nfunc TestA() {}":                                   nil,
+		"// Faults: F-C1.\nfunc helper() {}":                               nil,
 	} {
 		var got []string
 		for id := range faults.namedIn(t, "x_test.go", "package x\n\n"+source+"\n") {
@@ -177,7 +177,7 @@ func (c catalogue) write(t *testing.T, named map[string][]string) {
 		}
 		return fmt.Sprintf("| %s | %s | %s |", e.id, e.words, e.shown)
 	})
-	require.NoError(t, os.WriteFile(filepath.FromSlash(c.doc), []byte(text), 0o644)) //nolint:gosec // a document
+	require.NoError(t, os.WriteFile(filepath.FromSlash(c.doc), []byte(text), 0o644))
 }
 
 // compare holds the ids against the list that they follow; elsewhere there is none.

@@ -25,3 +25,24 @@ CREATE TABLE locks (
 
 CREATE TRIGGER locks_fence_grows BEFORE UPDATE ON locks FOR EACH ROW WHEN (NEW.fence < OLD.fence)
     EXECUTE FUNCTION refuse('The fence of a lock only grows. To break a lock set its token to '''' and its expires_at to -infinity.');
+
+-- Where fences were drawn last: a server and its timeline. A standby that takes over, and a backup that is restored, may
+-- not know of the last fences that were given out; what is fenced by them must not see them again.
+CREATE TABLE fence_epoch (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    place    text NOT NULL
+);
+
+-- Whoever connects says where. At another place than the last one all fences go on far above the earlier ones; the
+-- second who comes waits for the first.
+-- +goose StatementBegin
+CREATE FUNCTION enter_fence_epoch(here text) RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    INSERT INTO fence_epoch (place) VALUES (here) ON CONFLICT (only_row) DO NOTHING;
+    UPDATE fence_epoch SET place = here WHERE place <> here;
+    IF FOUND THEN
+        PERFORM setval('reservation_fence', nextval('reservation_fence') + 1000000000),
+            setval('lock_fences', nextval('lock_fences') + 1000000000);
+    END IF;
+END $$;
+-- +goose StatementEnd

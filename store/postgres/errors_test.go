@@ -45,7 +45,7 @@ var failures = []string{
 	// Under the lock of a reservation that is held, there is no binding of it.
 	"bindings_one_per_reservation",
 	// Answered by ON CONFLICT where it can happen, and constants elsewhere.
-	"servers_one_per_source", "reservation_states_pkey", "schema_compatibility_pkey",
+	"servers_one_per_source", "reservation_states_pkey", "schema_compatibility_pkey", "fence_epoch_pkey",
 	// Of locks, which answer for themselves.
 	"locks_fence_grows", "locks_pkey",
 	// Never refuse.

@@ -67,6 +67,8 @@ func settle(config *pgxpool.Config, options PoolOptions) {
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	dialer := net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}
 	config.ConnConfig.DialFunc = dialer.DialContext
+	config.ConnConfig.OnNotice = noteWarnings
+	(&primary{}).watch(config)
 	for name, value := range map[string]string{
 		"application_name":                    "allocator",
 		"statement_timeout":                   statementTimeout,

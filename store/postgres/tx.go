@@ -133,8 +133,12 @@ func (t *tx) commit(ctx context.Context) error {
 		committed = rows.CommandTag().String() == "COMMIT"
 		return rows.Err()
 	}})
+	server := t.conn.Conn().PgConn()
+	forgetWarnings(server)
 	err := t.send(ctx)
 	switch {
+	case err == nil && committed && warned(server):
+		return errors.Join(reservation.ErrOutcomeUnknown, errors.New("the server stopped waiting for its standby, which may not have the change"))
 	case err == nil && committed:
 		return nil
 	case err == nil:
