@@ -38,6 +38,7 @@ const (
 	ActionBindingCreated       = "binding.created" // directly, for a server that was sold before
 	ActionBindingEnded         = "binding.ended"
 	ActionServerStateChanged   = "server.state_changed"
+	ActionLeaseTakenOver       = "lease.taken_over"    // from another holder, who was editing
 	ActionRequest              = "request"             // an attempt that was refused before it became an act: Subject is the route
 	ActionRequestsSuppressed   = "requests.suppressed" // stands for refused attempts that were counted, not written one by one
 )

@@ -12,6 +12,10 @@ type Change struct {
 	ActorKind    string
 	ActorID      string
 	RequestID    string
+
+	// Editor is the holder of edit leases on whose behalf it is written. Changes of a record need one of its leases, and
+	// nothing is added where somebody else is editing. Empty: nobody who edits, such as an import; then no lease is needed.
+	Editor string
 }
 
 // The actions of the audit trail that writes of servers leave.
@@ -30,7 +34,8 @@ type Created struct {
 // Store keeps servers. Each write leaves an entry in the organization's audit trail in the same transaction; a write
 // that changes nothing leaves none. Texts of organizations are opaque.
 type Store interface {
-	// CreateServer stores a new server and gives it its id, version and times, or answers ErrExists.
+	// CreateServer stores a new server and gives it its id, version and times, or answers ErrExists. Like CreateServers it
+	// answers lease.HeldError where somebody else edits the rack or the chassis that the server comes to.
 	CreateServer(ctx context.Context, by Change, s Server) (Server, error)
 	// CreateServers stores all of those whose source and external_id are not there yet, or none.
 	CreateServers(ctx context.Context, by Change, servers []Server) (Created, error)
@@ -40,7 +45,9 @@ type Store interface {
 	Servers(ctx context.Context, org string, filter Filter) ([]Server, error)
 	// UpdateServer locks the server, asks edit what it becomes, and stores that with the next version. inUse tells
 	// whether a live hold or an active binding has the server, read behind the lock. An error of edit is returned as it
-	// is, with nothing written; no Changed, and nothing is written either. It answers ErrNotFound for an unknown id.
+	// is, with nothing written; no Changed, and nothing is written either. It answers ErrNotFound for an unknown id. For an
+	// editor it demands, in the same transaction, a lease that covers what is changed: lease.HeldError, LostError,
+	// ErrEditRefused.
 	UpdateServer(ctx context.Context, by Change, id ServerID,
 		edit func(now Server, inUse bool) (Server, []Changed, error)) (Server, error)
 }
@@ -110,7 +117,7 @@ func (s *Service) List(ctx context.Context, org string, filter Filter) ([]Server
 
 // Update changes a record if it is still at ifVersion (0: whatever it is). Of a held or bound server only the
 // descriptive fields can change: the buyer was promised the rest. A patch that changes nothing writes nothing.
-// Errors: ErrNotFound, VersionError, InvalidError, ErrInUse.
+// Errors: ErrNotFound, VersionError, InvalidError, ErrInUse, and for an editor those of its lease.
 func (s *Service) Update(ctx context.Context, by Change, id ServerID, patch Patch, ifVersion int64) (Server, error) {
 	return s.store.UpdateServer(ctx, by, id, func(now Server, inUse bool) (Server, []Changed, error) {
 		if ifVersion != 0 && now.Version != ifVersion {

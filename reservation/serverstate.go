@@ -11,7 +11,7 @@ import (
 // ChangeServerState moves a server to another state. It lives here and not in package inventory because what holds the
 // server decides whether it may. A held or bound server is refused with ErrServerInUse; with Force the reservation is
 // cancelled in the caller's name, its reason kept, while a bound server stays bound and is flagged by its state. Asking
-// for the state that the server has changes nothing. Errors: ErrNotFound, ErrServerInUse.
+// for the state that the server has changes nothing. Errors: ErrNotFound, ErrServerInUse, and for an editor those of its lease.
 func (s *Service) ChangeServerState(ctx context.Context, caller identity.Caller, change StateChange) (*inventory.Server, error) {
 	change.By = caller.Actor
 	var changed *inventory.Server

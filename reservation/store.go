@@ -55,7 +55,8 @@ type Tx interface {
 
 	// LockServer locks a server, moves a dead hold of it aside, and reads it and its occupancy in a new statement.
 	LockServer(ctx context.Context, org identity.OrganizationID, id inventory.ServerID) (*Occupied, error)
-	// SetServerState changes the state of a locked server and writes its event.
+	// SetServerState changes the state of a locked server and writes its event. Of an editor it demands a lease that covers
+	// the state: lease.HeldError, LostError, ErrEditRefused.
 	SetServerState(ctx context.Context, org identity.OrganizationID, change StateChange) (*inventory.Server, error)
 
 	// BindDirectly makes a binding without a reservation on a locked server; ErrServerInUse when it is held or bound,
@@ -120,7 +121,10 @@ type StateChange struct {
 	State    inventory.State
 	Reason   string
 	Force    bool
-	By       identity.Actor
+	// Editor is the holder of edit leases, one of which must cover the record. Empty: nobody who edits; automation that
+	// changes a server's state needs no lease.
+	Editor string
+	By     identity.Actor
 }
 
 // DirectBinding describes a server that was sold before Allocator came.

@@ -97,6 +97,7 @@ var triggers = []string{
 	"organizations_are_kept", "organizations_are_kept_all", "organizations_identity_fixed",
 	"api_keys_revocation_final", "api_keys_rights_fixed",
 	"audit_is_final", "audit_is_kept_for_its_time", "audit_is_kept", "locks_fence_grows",
+	"leases_version_grows",
 }
 
 // textArray writes words of this file as an SQL array.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"allocator/events"
@@ -88,6 +89,9 @@ func (c *changing) SetServerState(
 	ctx context.Context, org identity.OrganizationID, change reservation.StateChange,
 ) (*inventory.Server, error) {
 	key, _ := parseID(serverIDPrefix, string(change.ServerID))
+	if err := c.mustCoverState(ctx, org, key, change); err != nil {
+		return nil, err
+	}
 	var record serverRow
 	var server inventory.Server
 	err := c.send(ctx, step{
@@ -101,6 +105,24 @@ func (c *changing) SetServerState(
 		}),
 	})
 	return &server, err
+}
+
+// mustCoverState demands of an editor a lease that covers the state of the locked server; automation needs none.
+func (c *changing) mustCoverState(
+	ctx context.Context, org identity.OrganizationID, key uuid.UUID, change reservation.StateChange,
+) error {
+	if change.Editor == "" {
+		return nil
+	}
+	if err := c.send(ctx); err != nil { // what waits in the queue
+		return err
+	}
+	server, err := oneServer(ctx, c.conn, serverSQL, org, key)
+	if err != nil {
+		return err
+	}
+	by := inventory.Change{Organization: string(org), ActorKind: string(change.By.Kind), ActorID: change.By.ID, Editor: change.Editor}
+	return mustCover(ctx, c.conn, editorOf(by), &server, []string{"state"})
 }
 
 const bindDirectlySQL = `WITH made AS (

@@ -32,6 +32,9 @@ func (s *Servers) CreateServer(
 	ctx context.Context, by inventory.Change, server inventory.Server,
 ) (created inventory.Server, err error) {
 	err = pgx.BeginTxFunc(ctx, s.pool, readCommitted, func(tx pgx.Tx) error {
+		if err := mustNotHinder(ctx, tx, editorOf(by), server); err != nil {
+			return err
+		}
 		created, err = oneServer(ctx, tx, insertServers+` RETURNING `+serverColumns,
 			by.Organization, []serverRecord{recordOf(newID(), &server)})
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -55,6 +58,9 @@ func (s *Servers) CreateServers(
 ) (created inventory.Created, err error) {
 	records := inLockOrder(servers)
 	err = pgx.BeginTxFunc(ctx, s.pool, readCommitted, func(tx pgx.Tx) error {
+		if err := mustNotHinder(ctx, tx, editorOf(by), servers...); err != nil {
+			return err
+		}
 		for chunk := range slices.Chunk(records, createChunk) {
 			tag, err := tx.Exec(ctx, insertServers, by.Organization, chunk)
 			if err != nil {
@@ -89,14 +95,15 @@ func inLockOrder(servers []inventory.Server) []serverRecord {
 	return records
 }
 
+const serverSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 AND s.id = $2`
+
 // Server implements inventory.Store.
 func (s *Servers) Server(ctx context.Context, org string, id inventory.ServerID) (inventory.Server, error) {
 	key, ok := parseID(serverIDPrefix, string(id))
 	if !ok {
 		return inventory.Server{}, inventory.ErrNotFound
 	}
-	server, err := oneServer(ctx, s.pool,
-		`SELECT `+serverColumns+` FROM servers s WHERE s.organization_id = $1 AND s.id = $2`, org, key)
+	server, err := oneServer(ctx, s.pool, serverSQL, org, key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return server, inventory.ErrNotFound
 	}
@@ -126,7 +133,12 @@ func (s *Servers) UpdateServer(
 			return err
 		}
 
-		// 3. Write that, and who did it.
+		// 3. See that the editor has a lease on what is changed.
+		if err := mayWrite(ctx, tx, editorOf(by), &now, &next, changed); err != nil {
+			return err
+		}
+
+		// 4. Write that, and who did it.
 		updated, err = oneServer(ctx, tx, updateServer, by.Organization, key, recordOf(key, &next))
 		if err != nil {
 			return err

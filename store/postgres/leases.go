@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"allocator/lease"
+	"allocator/reservation"
+)
+
+// Leases keeps edit leases. It implements lease.Store and lease.Reader. The database's clock alone says when a lease is
+// over.
+type Leases struct {
+	q      querier
+	begin  func(ctx context.Context) (pgx.Tx, error)
+	inside bool // an application's own transaction: claims are savepoints, and its commit is not ours
+}
+
+var (
+	_ lease.Store  = (*Leases)(nil)
+	_ lease.Reader = (*Leases)(nil)
+)
+
+// NewLeases makes the store.
+func NewLeases(pool *pgxpool.Pool) *Leases {
+	return &Leases{q: pool, begin: func(ctx context.Context) (pgx.Tx, error) { return pool.BeginTx(ctx, readCommitted) }}
+}
+
+// LeasesIn makes the store within a transaction of the application, which should be READ COMMITTED. A claim runs in a
+// savepoint, and the resource stays taken until that transaction is over.
+func LeasesIn(tx pgx.Tx) *Leases { return &Leases{q: tx, begin: tx.Begin, inside: true} }
+
+// The first statement of a claim takes the resource's row, so that whoever comes second waits here, before it has looked at
+// anything.
+const claimResourceSQL = `INSERT INTO lease_resources AS r (organization_id, resource) VALUES ($1, $2)
+	ON CONFLICT (organization_id, resource) DO UPDATE SET claimed_at = clock_timestamp()`
+
+// Claim implements lease.Store.
+func (s *Leases) Claim(
+	ctx context.Context, organization, resource string, fn func(ctx context.Context, tx lease.Tx) error,
+) error {
+	return leaseFailed("claim a lease", s.run(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, claimResourceSQL, organization, resource); err != nil {
+			return err
+		}
+		return fn(ctx, &leasing{tx: tx, organization: organization, resource: resource})
+	}))
+}
+
+// Change implements lease.Store.
+func (s *Leases) Change(
+	ctx context.Context, organization, resource string, fn func(ctx context.Context, tx lease.Tx) error,
+) error {
+	err := s.run(ctx, func(tx pgx.Tx) error {
+		return fn(ctx, &leasing{tx: tx, organization: organization, resource: resource})
+	})
+	return wrapped("give a lease back", err)
+}
+
+// run runs fn in a transaction or a savepoint of its own.
+func (s *Leases) run(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	tx, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+		defer cancel()
+		_ = tx.Rollback(back) // the pool destroys a connection that is still in a transaction
+		return err
+	}
+	err = tx.Commit(ctx)
+	if err != nil && !s.inside && commitMayStand(err) {
+		return errors.Join(reservation.ErrOutcomeUnknown, err)
+	}
+	return err
+}
+
+// leaseFailed says of a claim that lost a race that it may be tried again, and of a database that is away that it is: nobody
+// may take that for a lease that is held.
+func leaseFailed(doing string, err error) error {
+	switch clashOf(err) {
+	case clashRepeat, clashLocked:
+		return fmt.Errorf("%s: %w (%w)", doing, lease.ErrLostRace, err)
+	default:
+		if errors.Is(err, reservation.ErrOutcomeUnknown) {
+			return err // translating the cause would say beside it that nothing was changed
+		}
+		return wrapped(doing, err)
+	}
+}
+
+// Standing implements lease.Reader.
+func (s *Leases) Standing(ctx context.Context, organization, resource string) (lease.Standing, error) {
+	seen, err := standing(ctx, s.q, organization, []string{resource})
+	return seen, wrapped("read who edits a resource", err)
+}
+
+// standingSQL reads the clock in the statement that reads the leases. The one row of the clock is there without any lease.
+const standingSQL = `SELECT clock.now, l.resource, l.part, l.holder_id, l.holder_name, l.credential, l.acquired_at, l.expires_at, l.version
+	FROM (SELECT clock_timestamp() AS now) clock
+	LEFT JOIN leases l ON l.organization_id = $1 AND l.resource = ANY ($2)
+	ORDER BY l.resource, l.part`
+
+func standing(ctx context.Context, q querier, organization string, resources []string) (seen lease.Standing, err error) {
+	rows, err := q.Query(ctx, standingSQL, organization, resources)
+	if err != nil {
+		return seen, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var resource, part, id, name, credential *string
+		var acquired, expires *time.Time
+		var version *int64
+		if err := rows.Scan(&seen.Now, &resource, &part, &id, &name, &credential, &acquired, &expires, &version); err != nil {
+			return seen, err
+		}
+		seen.Now = seen.Now.UTC()
+		if resource == nil {
+			continue
+		}
+		seen.Leases = append(seen.Leases, lease.Lease{
+			Key: lease.Key{Resource: *resource, Part: *part}, Holder: lease.Holder{ID: *id, Name: *name}, Credential: *credential,
+			AcquiredAt: acquired.UTC(), ExpiresAt: expires.UTC(), Version: *version,
+		})
+	}
+	return seen, rows.Err()
+}
+
+// leaseKept is how long the row of a lease that ran out is kept, so that its holder's heartbeat can keep what nobody took.
+const leaseKept = `interval '1 day'`
+
+const purgeLeasesSQL = `
+	WITH gone AS (
+		DELETE FROM leases WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM leases WHERE expires_at < clock_timestamp() - ` + leaseKept + ` FOR UPDATE SKIP LOCKED LIMIT 10000))
+		RETURNING 1
+	), unused AS (
+		DELETE FROM lease_resources WHERE ctid = ANY (ARRAY(
+			SELECT r.ctid FROM lease_resources r WHERE claimed_at < clock_timestamp() - ` + leaseKept + `
+				AND NOT EXISTS (SELECT FROM leases l WHERE l.organization_id = r.organization_id AND l.resource = r.resource)
+			FOR UPDATE SKIP LOCKED LIMIT 10000))
+	)
+	SELECT count(*) FROM gone`
+
+// Purge implements lease.Store: it deletes at most 10,000 leases that ran out more than a day ago, and the rows of resources
+// that nobody has claimed for a day. It passes over what is locked.
+func (s *Leases) Purge(ctx context.Context) (int64, error) {
+	var gone int64
+	err := s.q.QueryRow(ctx, purgeLeasesSQL).Scan(&gone)
+	return gone, wrapped("purge leases", err)
+}

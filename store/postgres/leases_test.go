@@ -1,0 +1,808 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"allocator/lease"
+	"allocator/reservation"
+	"allocator/store/postgres/postgrestest"
+)
+
+// rights is a policy that the test sets.
+type rights struct {
+	mu       sync.Mutex
+	none     map[string]bool // holders who may not edit
+	keeps    map[string]bool // holders from whom nobody may take over
+	asked    []string
+	unsettle error
+}
+
+func (r *rights) MayEdit(_ context.Context, w lease.Writer, _ lease.Key) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.none[w.Holder.ID], r.unsettle
+}
+
+func (r *rights) MayTakeOver(_ lease.Writer, from lease.Lease) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = append(r.asked, from.Key.String())
+	return !r.keeps[from.Holder.ID]
+}
+
+func (r *rights) lose(holder string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.none[holder] = true
+}
+
+// leaseBundle is two services over one table, as two replicas would be, in a database whose clock the test sets.
+type leaseBundle struct {
+	*locksBundle
+	t        *testing.T
+	pool     *pgxpool.Pool // that the services use
+	rights   *rights
+	one, two *lease.Service
+}
+
+func setupLeases(t *testing.T, options ...lease.Option) *leaseBundle {
+	t.Helper()
+	locks := setupLocks(t)
+	b := &leaseBundle{locksBundle: locks, t: t, pool: openPool(t, locks.url, 6), rights: &rights{none: map[string]bool{}, keeps: map[string]bool{}}}
+	b.one = lease.NewService(NewLeases(b.pool), b.rights, options...)
+	b.two = lease.NewService(NewLeases(b.pool), b.rights, options...)
+	return b
+}
+
+func writer(holder string) lease.Writer {
+	return lease.Writer{Organization: org, Holder: lease.Holder{ID: holder, Name: "the one called " + holder}, Credential: "key_of_" + holder, ActorKind: "key"}
+}
+
+func keyOf(resource string, part ...string) lease.Key {
+	if len(part) > 0 {
+		return lease.Key{Resource: resource, Part: part[0]}
+	}
+	return lease.Key{Resource: resource}
+}
+
+// acquire takes a lease that must be had.
+func (b *leaseBundle) acquire(holder string, key lease.Key, seconds int64) lease.Lease {
+	b.t.Helper()
+	got, err := b.one.Acquire(b.t.Context(), writer(holder), key, seconds)
+	require.NoError(b.t, err)
+	return got.Lease
+}
+
+// refused says that somebody has the key, and returns who.
+func (b *leaseBundle) refused(holder string, key lease.Key) lease.Lease {
+	b.t.Helper()
+	_, err := b.two.Acquire(b.t.Context(), writer(holder), key, 60)
+	var held *lease.HeldError
+	require.ErrorAs(b.t, err, &held)
+	require.NotNil(b.t, held.Lease, "with the lease that is in the way")
+	return *held.Lease
+}
+
+func (b *leaseBundle) heartbeat(holder string, key lease.Key, seconds int64) (lease.Lease, error) {
+	got, err := b.two.Heartbeat(b.t.Context(), writer(holder), key, seconds)
+	return got.Lease, err
+}
+
+// present is who edits a resource, as "part:holder".
+func (b *leaseBundle) present(resource string) []string {
+	b.t.Helper()
+	p, err := b.two.Presence(b.t.Context(), writer("reader"), resource)
+	require.NoError(b.t, err)
+	names := []string{}
+	for _, l := range p.Leases {
+		names = append(names, l.Key.Part+":"+l.Holder.ID)
+	}
+	return names
+}
+
+// The whole excludes others on every part, a part excludes others on itself and on the whole, two parts are had by two;
+// and nobody excludes themselves, in either order and under another name.
+//
+// Requirements: E01, E04, E06, E07, E08.
+func TestWhoExcludesWhom(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	b.acquire("anna", keyOf("rack:A12"), 60)
+	require.Equal(t, "anna", b.refused("bob", keyOf("rack:A12")).Holder.ID)
+	require.Equal(t, "anna", b.refused("bob", keyOf("rack:A12", "u17")).Holder.ID)
+	b.acquire("bob", keyOf("rack:A13"), 60)
+
+	b.acquire("anna", keyOf("chassis:7", "node-1"), 60)
+	b.acquire("bob", keyOf("chassis:7", "node-2"), 60)
+	require.Equal(t, "node-1", b.refused("cleo", keyOf("chassis:7")).Key.Part, "the first in the way")
+	require.Equal(t, "node-2", b.refused("anna", keyOf("chassis:7")).Key.Part)
+	require.Equal(t, "bob", b.refused("anna", keyOf("chassis:7", "node-2")).Holder.ID)
+
+	b.acquire("anna", keyOf("rack:A12", "u17"), 60) // the whole, then a part
+	b.acquire("cleo", keyOf("machine:1", "disks"), 60)
+	b.acquire("cleo", keyOf("machine:1"), 60) // a part, then the whole
+	other := writer("cleo")
+	other.Holder.Name = "the other tab"
+	again, err := b.two.Acquire(t.Context(), other, keyOf("machine:1"), 90)
+	require.NoError(t, err)
+	require.Equal(t, "the other tab", again.Lease.Holder.Name)
+	require.Equal(t, []string{":cleo", "disks:cleo"}, b.present("machine:1"))
+
+	theirs := writer("bob")
+	theirs.Organization = otherOrg
+	_, err = b.one.Acquire(t.Context(), theirs, keyOf("rack:A12"), 60)
+	require.NoError(t, err, "another organization has racks of its own")
+}
+
+// Granted for so many seconds; renewed for its holder; after its end, and at it, the next one's, with no purge.
+//
+// Requirements: E08, E09, E14, E18. Cases: LE-09.
+func TestLifeOfALease(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	for _, seconds := range []int64{1, 60, 3 * 3600, 86400} {
+		key := keyOf(fmt.Sprint("lived:", seconds))
+		whole := time.Duration(seconds) * time.Second
+		start := b.now(t)
+		got := b.acquire("anna", key, seconds)
+		require.Equal(t, start.Add(whole), got.ExpiresAt)
+		require.Equal(t, time.UTC, got.ExpiresAt.Location())
+		b.advance(t, whole*99/100)
+		require.Equal(t, "anna", b.refused("bob", key).Holder.ID, "at 99 %")
+		b.advance(t, whole-whole*99/100-time.Microsecond)
+		require.Equal(t, int64(1), func() int64 { l := b.refused("bob", key); return l.SecondsLeftAt(b.now(t)) }())
+		b.advance(t, time.Microsecond)
+		require.Empty(t, b.present(key.Resource))
+		released, err := b.one.Release(t.Context(), writer("anna"), key)
+		require.NoError(t, err)
+		require.Equal(t, lease.Released{Lapsed: true}, released, "it had run out")
+		b.acquire("bob", key, 60)
+	}
+
+	first := b.acquire("anna", keyOf("rack:A12"), 60)
+	b.advance(t, 50*time.Second)
+	kept, err := b.heartbeat("anna", keyOf("rack:A12"), 30)
+	require.NoError(t, err)
+	require.Equal(t, b.now(t).Add(30*time.Second), kept.ExpiresAt, "from now on, not from the old end")
+	require.Equal(t, first.AcquiredAt, kept.AcquiredAt)
+	renewed := b.acquire("anna", keyOf("rack:A12"), 60)
+	require.Equal(t, b.now(t).Add(time.Minute), renewed.ExpiresAt)
+	require.Greater(t, renewed.Version, kept.Version)
+}
+
+// The clock is the database's: it stands in 2031 here, and a lease ends when that clock says so. Ends are whole seconds
+// whenever the claim came.
+//
+// Requirements: E18.
+func TestLeasesGoByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	b.advance(t, 700*time.Millisecond)
+	got := b.acquire("anna", keyOf("rack:A12"), 60)
+	require.Zero(t, got.ExpiresAt.Nanosecond())
+	require.InDelta(t, 60, got.ExpiresAt.Sub(b.now(t)).Seconds(), 0.5)
+	require.Equal(t, 2031, got.ExpiresAt.Year())
+	b.advance(t, -time.Hour)
+	b.refused("bob", keyOf("rack:A12"))
+	require.Equal(t, got.ExpiresAt, read[time.Time](t, b.pool, `SELECT expires_at FROM leases`).UTC())
+}
+
+// An expired lease that nobody took is kept by its holder's heartbeat; one that was taken, even if it was given back since,
+// is lost.
+//
+// Requirements: E10, E11, E14. Cases: LE-01.
+func TestHeartbeatAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	key := keyOf("rack:A12", "u17")
+	b.acquire("anna", key, 10)
+	b.advance(t, time.Hour)
+	require.Empty(t, b.present("rack:A12"))
+	_, err := b.heartbeat("anna", key, 60)
+	require.NoError(t, err, "nobody took it")
+	require.Equal(t, []string{"u17:anna"}, b.present("rack:A12"))
+
+	b.advance(t, time.Hour)
+	b.acquire("bob", keyOf("rack:A12"), 60) // the whole, which overlaps it
+	_, err = b.heartbeat("anna", key, 60)
+	var lost *lease.LostError
+	require.ErrorAs(t, err, &lost)
+	require.Equal(t, "bob", lost.By.Holder.ID)
+	_, err = b.one.Release(t.Context(), writer("bob"), keyOf("rack:A12"))
+	require.NoError(t, err)
+	_, err = b.heartbeat("anna", key, 60)
+	require.ErrorAs(t, err, &lost, "bob may have changed what anna's page shows")
+	require.Nil(t, lost.By)
+
+	b.acquire("anna", key, 60)
+	b.advance(t, time.Minute)
+	b.acquire("bob", key, 60) // the same key
+	_, err = b.heartbeat("anna", key, 60)
+	require.ErrorIs(t, err, lease.ErrLost)
+	_, err = b.heartbeat("cleo", keyOf("never"), 60)
+	require.ErrorIs(t, err, lease.ErrLost)
+	require.NotErrorIs(t, err, lease.ErrHeld)
+}
+
+// Release tells whether it was held; leave gives back all that the holder has of the resource and nothing of others.
+//
+// Requirements: E12, E13.
+func TestReleaseAndLeave(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	release := func(holder string, key lease.Key) lease.Released {
+		got, err := b.two.Release(t.Context(), writer(holder), key)
+		require.NoError(t, err)
+		return got
+	}
+	b.acquire("anna", keyOf("rack:A12", "u17"), 60)
+	require.Equal(t, lease.Released{}, release("anna", keyOf("rack:A12")), "the part is not the whole")
+	require.Equal(t, lease.Released{}, release("bob", keyOf("rack:A12", "u17")), "it is not bob's")
+	require.Equal(t, lease.Released{Held: true}, release("anna", keyOf("rack:A12", "u17")))
+	require.Equal(t, lease.Released{}, release("anna", keyOf("rack:A12", "u17")), "not twice")
+
+	for _, part := range []string{"u1", "u2", "u3"} {
+		b.acquire("anna", keyOf("rack:A12", part), 60)
+	}
+	b.acquire("anna", keyOf("rack:A13"), 60)
+	b.acquire("bob", keyOf("rack:A12", "u9"), 60)
+	left, err := b.two.Leave(t.Context(), writer("anna"), "rack:A12")
+	require.NoError(t, err)
+	require.Len(t, left, 3)
+	require.Equal(t, []string{"u9:bob"}, b.present("rack:A12"))
+	require.Equal(t, []string{":anna"}, b.present("rack:A13"))
+	left, err = b.two.Leave(t.Context(), writer("anna"), "rack:A12")
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// A take-over removes what overlaps, leaves alone what does not, asks the policy for each lease that would go, and after
+// one no nothing is changed.
+//
+// Requirements: E15, E19, E21.
+func TestTakeOverLease(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	take := func(holder string, key lease.Key) (lease.TakeOver, error) {
+		return b.two.TakeOver(t.Context(), writer(holder), key, 60, "anna is at lunch")
+	}
+	b.acquire("anna", keyOf("rack:A12", "u1"), 60)
+	b.acquire("bob", keyOf("rack:A12", "u2"), 60)
+	b.acquire("cleo", keyOf("rack:A12", "u3"), 60)
+	b.rights.keeps["bob"] = true
+	_, err := take("cleo", keyOf("rack:A12"))
+	require.ErrorIs(t, err, lease.ErrEditRefused)
+	require.NotErrorIs(t, err, lease.ErrHeld)
+	require.Equal(t, []string{"u1:anna", "u2:bob", "u3:cleo"}, b.present("rack:A12"), "nothing was changed")
+	require.Equal(t, []string{"rack:A12 part u1", "rack:A12 part u2"}, b.rights.asked, "for every one, and not for her own")
+
+	got, err := take("cleo", keyOf("rack:A12", "u1"))
+	require.NoError(t, err)
+	require.Equal(t, "anna", got.Removed[0].Holder.ID)
+	require.Equal(t, []string{"u1:cleo", "u2:bob", "u3:cleo"}, b.present("rack:A12"))
+	_, err = b.heartbeat("anna", keyOf("rack:A12", "u1"), 60)
+	require.ErrorIs(t, err, lease.ErrLost)
+
+	b.rights.keeps["bob"] = false
+	got, err = take("dora", keyOf("rack:A12"))
+	require.NoError(t, err)
+	require.Len(t, got.Removed, 3)
+	require.Equal(t, b.now(t).Add(time.Minute), got.Lease.ExpiresAt)
+	require.Equal(t, []string{":dora"}, b.present("rack:A12"))
+	require.Equal(t, "anna is at lunch", read[string](t, b.pool,
+		`SELECT detail ->> 'reason' FROM audit WHERE action = 'lease.taken_over' AND detail ->> 'holder' = 'dora'`))
+
+	b.rights.lose("eve")
+	_, err = take("eve", keyOf("rack:A12"))
+	require.ErrorIs(t, err, lease.ErrEditRefused)
+	require.Equal(t, []string{":dora"}, b.present("rack:A12"))
+	got, err = take("dora", keyOf("rack:A12"))
+	require.NoError(t, err)
+	require.Empty(t, got.Removed, "from nobody")
+}
+
+// Who may not edit gets nothing and sees nothing; whoever loses the right loses the lease at the next heartbeat, and the
+// next one can have it at once. A policy that cannot be asked is a failure and no refusal.
+//
+// Requirements: E19, E20, E21.
+func TestPolicyIsAskedEachTime(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	key := keyOf("rack:A12")
+	b.acquire("anna", key, 60)
+	b.rights.lose("anna")
+	_, err := b.heartbeat("anna", key, 60)
+	require.ErrorIs(t, err, lease.ErrEditRefused)
+	require.NotErrorIs(t, err, lease.ErrLost)
+	require.Empty(t, b.present("rack:A12"), "it is free")
+	b.acquire("bob", key, 60)
+	_, err = b.one.Acquire(t.Context(), writer("anna"), keyOf("rack:A13"), 60)
+	require.ErrorIs(t, err, lease.ErrEditRefused)
+	_, err = b.heartbeat("anna", key, 60)
+	require.ErrorIs(t, err, lease.ErrEditRefused)
+	require.Equal(t, []string{":bob"}, b.present("rack:A12"), "what is bob's stays")
+	_, err = b.one.Presence(t.Context(), writer("anna"), "rack:A12")
+	require.ErrorIs(t, err, lease.ErrEditRefused)
+
+	b.rights.unsettle = reservation.ErrUnavailable
+	_, err = b.heartbeat("bob", key, 60)
+	require.ErrorIs(t, err, reservation.ErrUnavailable)
+	require.NotErrorIs(t, err, lease.ErrEditRefused)
+	require.Equal(t, 1, read[int](t, b.pool, `SELECT count(*) FROM leases`))
+}
+
+// With a ceiling no heartbeat and no renewal keeps a lease longer; the next one has it at the latest one lease later.
+//
+// Requirements: E09. Cases: LE-06.
+func TestCeilingOfALease(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t, lease.Ceiling(time.Hour))
+	key := keyOf("rack:A12")
+	b.acquire("anna", key, 60)
+	for range 60 {
+		_, err := b.heartbeat("anna", key, 60)
+		require.NoError(t, err)
+		b.advance(t, time.Minute-time.Second)
+	}
+	b.advance(t, time.Minute)
+	_, err := b.heartbeat("anna", key, 60)
+	require.ErrorIs(t, err, lease.ErrCeiling)
+	b.advance(t, time.Minute)
+	b.acquire("bob", key, 60)
+	renewals := 0
+	for err = nil; err == nil; renewals++ { // acquiring again is no way around it
+		b.advance(t, 59*time.Second)
+		_, err = b.two.Acquire(t.Context(), writer("bob"), key, 60)
+	}
+	require.ErrorIs(t, err, lease.ErrCeiling)
+	require.Equal(t, 62, renewals, "an hour")
+	b.advance(t, time.Minute)
+	b.acquire("bob", key, 60) // nobody wanted it meanwhile
+}
+
+// Presence is what counts, the whole first and then by part, each with its holder and its end.
+//
+// Requirements: E14, E31.
+func TestPresenceIsInOrder(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	for _, part := range []string{"b", "a", "Z", "10", "9"} {
+		b.acquire("anna", keyOf("rack:A12", part), 60)
+	}
+	b.acquire("anna", keyOf("rack:A12"), 30)
+	b.acquire("anna", keyOf("rack:A12", "gone"), 10)
+	b.acquire("anna", keyOf("rack:A123"), 60)
+	b.advance(t, 10*time.Second)
+	p, err := b.two.Presence(t.Context(), writer("bob"), "rack:A12")
+	require.NoError(t, err)
+	parts := []string{}
+	for _, l := range p.Leases {
+		parts = append(parts, l.Key.Part)
+	}
+	require.Equal(t, []string{"", "10", "9", "Z", "a", "b"}, parts)
+	require.Equal(t, int64(20), p.Leases[0].SecondsLeftAt(p.Now))
+	require.Equal(t, "the one called anna", p.Leases[0].Holder.Name)
+	require.Equal(t, b.now(t), p.Now)
+}
+
+// The purge deletes what ran out long ago and passes over what is locked; nothing else depends on it.
+//
+// Requirements: E16.
+func TestPurgeOfLeases(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	b.acquire("anna", keyOf("rack:old"), 60)
+	b.acquire("anna", keyOf("rack:locked"), 60)
+	b.advance(t, 12*time.Hour)
+	b.acquire("anna", keyOf("rack:young"), 60)
+	b.acquire("anna", keyOf("rack:live"), 86400)
+	b.advance(t, 12*time.Hour+2*time.Minute)
+	slow := b.begin(t)
+	require.Equal(t, 1, read[int](t, slow, `SELECT 1 FROM leases WHERE resource = 'rack:locked' FOR UPDATE`))
+	purge := func() int64 {
+		gone, err := b.one.Purge(t.Context())
+		require.NoError(t, err)
+		return gone
+	}
+	require.Equal(t, int64(1), purge())
+	require.Zero(t, purge())
+	require.NoError(t, slow.Rollback(t.Context()))
+	require.Equal(t, int64(1), purge())
+	_, err := b.heartbeat("anna", keyOf("rack:young"), 60)
+	require.NoError(t, err)
+	require.Equal(t, []string{":anna"}, b.present("rack:live"))
+	_, err = b.heartbeat("anna", keyOf("rack:old"), 60)
+	require.ErrorIs(t, err, lease.ErrLost)
+	purge()
+	require.Equal(t, 2, read[int](t, b.pool, `SELECT count(*) FROM lease_resources WHERE resource IN ('rack:live', 'rack:young')`))
+}
+
+// Each write is a compare-and-swap: an insertion onto a key that is taken and a replacement or removal of a version that is
+// no longer there change nothing and answer no, and the transaction around them goes on.
+//
+// Requirements: E22, E24.
+func TestEveryWriteOfALeaseCompares(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	mine := b.acquire("anna", keyOf("rack:A12"), 60)
+	theirs := mine
+	theirs.Holder.ID = "bob"
+	around := b.begin(t)
+	require.NoError(t, LeasesIn(around).Change(t.Context(), org, "rack:A12", func(ctx context.Context, tx lease.Tx) error {
+		stored, err := tx.Insert(ctx, theirs)
+		require.NoError(t, err)
+		require.False(t, stored, "the key is taken")
+		for _, version := range []int64{mine.Version - 1, mine.Version + 1} {
+			theirs.Version = version
+			stored, err = tx.Replace(ctx, theirs)
+			require.NoError(t, err)
+			require.False(t, stored)
+			stored, err = tx.Remove(ctx, theirs)
+			require.NoError(t, err)
+			require.False(t, stored)
+		}
+		seen, err := tx.Standing(ctx)
+		require.NoError(t, err, "the transaction goes on")
+		require.Equal(t, []lease.Lease{mine}, seen.Leases)
+		theirs.Version = mine.Version
+		stored, err = tx.Replace(ctx, theirs)
+		require.NoError(t, err)
+		require.True(t, stored)
+		stored, err = tx.Remove(ctx, theirs)
+		require.NoError(t, err)
+		require.False(t, stored, "it has moved on by that")
+		return nil
+	}))
+	require.NoError(t, around.Commit(t.Context()))
+	require.Equal(t, []string{":bob"}, b.present("rack:A12"))
+	_, err := b.pool.Exec(t.Context(), `UPDATE leases SET holder_id = 'eve'`)
+	require.Equal(t, "leases_version_grows", constraintOf(err))
+}
+
+// constraintOf is the rule that refused a row.
+func constraintOf(err error) string {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	return refused.ConstraintName
+}
+
+// racing is a store whose claims lose so many races before the real one is asked.
+type racing struct {
+	*Leases
+	lose  int
+	tries int
+	by    func(ctx context.Context, tx pgx.Tx) error // what goes wrong; nil: a row that is written in between
+}
+
+func (r *racing) Claim(ctx context.Context, organization, resource string, fn func(ctx context.Context, tx lease.Tx) error) error {
+	r.tries++
+	if r.tries > r.lose {
+		return r.Leases.Claim(ctx, organization, resource, fn)
+	}
+	return r.Leases.Claim(ctx, organization, resource, func(ctx context.Context, tx lease.Tx) error {
+		if r.by != nil {
+			return r.by(ctx, tx.(*leasing).tx)
+		}
+		return fn(ctx, late{tx})
+	})
+}
+
+// late is a transaction whose writes come too late.
+type late struct{ lease.Tx }
+
+func (late) Insert(context.Context, lease.Lease) (bool, error)  { return false, nil }
+func (late) Replace(context.Context, lease.Lease) (bool, error) { return false, nil }
+func (late) Remove(context.Context, lease.Lease) (bool, error)  { return false, nil }
+
+// A lost race is tried again three times, and then held without a lease, which is told apart from held by somebody. A
+// deadlock and a lock that is not to be had count as lost races; a database that is away never does.
+//
+// Requirements: E08, E22, E23, E28.
+func TestLostRacesAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	raise := func(state string) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `DO $$ BEGIN RAISE EXCEPTION 'made by the test' USING ERRCODE = '`+state+`'; END $$`)
+			return err
+		}
+	}
+	for name, tt := range map[string]struct {
+		by      func(context.Context, pgx.Tx) error
+		retried bool
+	}{
+		"a row that was written in between": {nil, true},
+		"a deadlock":                        {raise("40P01"), true},
+		"a lock that is not to be had":      {raise("55P03"), true},
+		"a serialization failure":           {raise("40001"), true},
+		"a database that shuts down":        {raise("57P01"), false},
+		"a statement that takes too long":   {raise("57014"), false},
+		"a disk that is full":               {raise("53100"), false},
+	} {
+		key := keyOf("rack:" + name)
+		once := &racing{Leases: NewLeases(b.pool), lose: 3, by: tt.by}
+		_, err := lease.NewService(once, b.rights).Acquire(t.Context(), writer("anna"), key, 60)
+		if !tt.retried {
+			require.ErrorIs(t, err, reservation.ErrUnavailable, name)
+			require.NotErrorIs(t, err, lease.ErrHeld, name)
+			require.Equal(t, 1, once.tries, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, 4, once.tries, name)
+		always := &racing{Leases: NewLeases(b.pool), lose: 9, by: tt.by}
+		service := lease.NewService(always, b.rights)
+		for act, do := range map[string]func() error{
+			"acquire":   func() error { _, err := service.Acquire(t.Context(), writer("anna"), key, 60); return err },
+			"heartbeat": func() error { _, err := service.Heartbeat(t.Context(), writer("anna"), key, 60); return err },
+			"take over": func() error { _, err := service.TakeOver(t.Context(), writer("bob"), key, 60, ""); return err },
+		} {
+			always.tries = 0
+			err := do()
+			var held *lease.HeldError
+			require.ErrorAs(t, err, &held, name+", "+act)
+			require.Nil(t, held.Lease, name+", "+act)
+			require.Equal(t, 4, always.tries, name+", "+act)
+		}
+		require.Equal(t, []string{":anna"}, b.present(key.Resource), name)
+	}
+}
+
+// Claims on one resource run one after the other: the second waits for the first, and reads what that wrote. So of two
+// holders who ask for the whole and for a part at the same instant exactly one gets it. The first is an application's own
+// transaction here: the claim is a savepoint in it, and the resource stays taken until it commits. Claims on other
+// resources do not wait, and neither do release, leave and presence.
+//
+// Requirements: E25, E26, E27, E29, E30.
+func TestWholeAndPartAtTheSameInstant(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	for name, tt := range map[string]struct {
+		first, second lease.Key
+		commit        bool
+	}{
+		"the whole before a part":                   {keyOf("a"), keyOf("a", "p"), true},
+		"a part before the whole":                   {keyOf("b", "p"), keyOf("b"), true},
+		"an application that changes its mind":      {keyOf("c", "p"), keyOf("c"), false},
+		"the same key":                              {keyOf("d"), keyOf("d"), true},
+		"a resource that was claimed long ago":      {keyOf("e", "p"), keyOf("e"), true},
+		"a resource that is claimed the first time": {keyOf("f", "p"), keyOf("f"), true},
+	} {
+		resource := tt.first.Resource
+		if resource == "e" {
+			b.acquire("old", keyOf("e", "q"), 60)
+			_, err := b.one.Release(t.Context(), writer("old"), keyOf("e", "q"))
+			require.NoError(t, err)
+		}
+		around := b.begin(t)
+		_, err := lease.NewService(LeasesIn(around), b.rights).Acquire(t.Context(), writer("anna"), tt.first, 60)
+		require.NoError(t, err, name)
+		require.Empty(t, b.present(resource), "%s: it is not committed, and presence does not wait", name)
+		left, err := b.two.Leave(t.Context(), writer("bob"), resource)
+		require.NoError(t, err, name)
+		require.Empty(t, left)
+		b.acquire("bob", keyOf("elsewhere:"+resource), 60)
+
+		outcome := make(chan error, 1)
+		b.waits(t, func() {
+			_, err := b.two.Acquire(t.Context(), writer("bob"), tt.second, 60)
+			outcome <- err
+		})
+		if tt.commit {
+			require.NoError(t, around.Commit(t.Context()))
+			var held *lease.HeldError
+			require.ErrorAs(t, <-outcome, &held, name)
+			require.Equal(t, "anna", held.Lease.Holder.ID, name)
+		} else {
+			require.NoError(t, around.Rollback(t.Context()))
+			require.NoError(t, <-outcome, name)
+		}
+	}
+}
+
+// Many holders who ask at once for the whole and for parts: never does one have something that overlaps another's.
+//
+// Requirements: E04, E25, E26.
+func TestManyClaimsAtOnce(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	for round := range 10 {
+		resource := fmt.Sprint("rack:", round)
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var got []lease.Lease
+		for i := range 6 {
+			all.Go(func() {
+				key := keyOf(resource)
+				if i > 0 {
+					key.Part = fmt.Sprint("u", i%3)
+				}
+				granted, err := []*lease.Service{b.one, b.two}[i%2].Acquire(t.Context(), writer(fmt.Sprint("h", i)), key, 60)
+				if err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					got = append(got, granted.Lease)
+					return
+				}
+				if !errors.Is(err, lease.ErrHeld) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		require.NotEmpty(t, got)
+		for i, one := range got {
+			for _, other := range got[i+1:] {
+				require.False(t, one.Key.Overlaps(other.Key), "%v and %v", one, other)
+			}
+		}
+	}
+}
+
+// In an application's transaction a claim that fails is undone alone: the application goes on, and can claim again.
+//
+// Requirements: E24, E28, E29.
+func TestAClaimThatFailsLeavesTheTransactionAround(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	b.acquire("bob", keyOf("rack:A12"), 60)
+	around := b.begin(t)
+	_, err := around.Exec(t.Context(), `INSERT INTO organizations (id, name) VALUES ('made-before', 'x')`)
+	require.NoError(t, err)
+	service := lease.NewService(LeasesIn(around), b.rights)
+	_, err = service.Acquire(t.Context(), writer("anna"), keyOf("rack:A12"), 60)
+	require.ErrorIs(t, err, lease.ErrHeld)
+	broken := &racing{Leases: LeasesIn(around), lose: 2, by: func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `DO $$ BEGIN RAISE EXCEPTION 'made by the test' USING ERRCODE = '40P01'; END $$`)
+		return err
+	}}
+	_, err = lease.NewService(broken, b.rights).Acquire(t.Context(), writer("anna"), keyOf("rack:A13"), 60)
+	require.NoError(t, err)
+	require.NoError(t, around.Commit(t.Context()))
+	require.Equal(t, []string{":anna"}, b.present("rack:A13"))
+	require.Equal(t, 1, read[int](t, b.pool, `SELECT count(*) FROM organizations WHERE id = 'made-before'`))
+}
+
+// noted remembers what it was told.
+type noted struct{ told chan string }
+
+func (n *noted) Changed(organization, resource string) { n.told <- organization + " " + resource }
+func (n *noted) AllChanged()                           { n.told <- "all" }
+
+func (n *noted) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case told := <-n.told:
+		return told
+	case <-time.After(txPatience):
+		require.Fail(t, "nothing was told")
+		return ""
+	}
+}
+
+// Each step that changes a lease is told when its transaction commits, and no other. A connection that was lost is made
+// anew, and then everything may have changed.
+//
+// Requirements: E17.
+func TestChangesOfLeasesAreTold(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	n := &noted{told: make(chan string, 100)}
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	t.Cleanup(func() { stop(); done.Wait() })
+	done.Go(func() { ListenLeases(ctx, b.pool, n, false, slog.New(slog.DiscardHandler)) })
+	require.Equal(t, "all", n.next(t))
+
+	key := keyOf(`rack: "ä"`)
+	at := "acme " + key.Resource
+	b.acquire("anna", key, 60)
+	require.Equal(t, at, n.next(t), "acquired")
+	_, err := b.heartbeat("anna", key, 60)
+	require.NoError(t, err)
+	require.Equal(t, at, n.next(t), "kept")
+	_, err = b.one.TakeOver(t.Context(), writer("bob"), key, 60, "")
+	require.NoError(t, err)
+	require.Equal(t, at, n.next(t), "taken over")
+	for _, nothing := range []error{
+		func() error { _, err := b.one.Release(t.Context(), writer("anna"), key); return err }(),
+		func() error { _, err := b.one.Leave(t.Context(), writer("anna"), key.Resource); return err }(),
+	} {
+		require.NoError(t, nothing)
+	}
+	b.refused("anna", key)
+	_, err = b.heartbeat("anna", key, 60)
+	require.ErrorIs(t, err, lease.ErrLost)
+	around := b.begin(t)
+	_, err = lease.NewService(LeasesIn(around), b.rights).Acquire(t.Context(), writer("bob"), keyOf("undone"), 60)
+	require.NoError(t, err)
+	require.NoError(t, around.Rollback(t.Context()))
+	_, err = b.one.Release(t.Context(), writer("bob"), key)
+	require.NoError(t, err)
+	require.Equal(t, at, n.next(t), "released, and nothing before")
+	b.acquire("anna", key, 60)
+	n.next(t)
+	_, err = b.one.Leave(t.Context(), writer("anna"), key.Resource)
+	require.NoError(t, err)
+	require.Equal(t, at, n.next(t), "left")
+	b.acquire("anna", key, 60)
+	n.next(t)
+	b.rights.lose("anna")
+	_, err = b.heartbeat("anna", key, 60)
+	require.ErrorIs(t, err, lease.ErrEditRefused)
+	require.Equal(t, at, n.next(t), "freed")
+
+	require.Equal(t, 1, read[int](t, b.pool, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+		WHERE datname = current_database() AND query = 'LISTEN allocator_leases'`))
+	require.Equal(t, "all", n.next(t), "it listens again")
+	b.acquire("bob", keyOf("after"), 60)
+	require.Equal(t, "acme after", n.next(t))
+}
+
+// Behind a pooler that gives no notifications everything is asked for now and then.
+//
+// Requirements: E17.
+func TestLeasesArePolledBehindAPooler(t *testing.T) {
+	t.Parallel()
+	n := &noted{told: make(chan string, 100)}
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { ListenLeases(ctx, nil, n, true, slog.New(slog.DiscardHandler)) })
+	require.Equal(t, "all", n.next(t))
+	require.Equal(t, "all", n.next(t))
+	stop()
+	done.Wait()
+}
+
+// A database that is away is said to be away, never to be held by somebody.
+//
+// Requirements: E23, E28.
+func TestLeasesWithTheDatabaseAway(t *testing.T) {
+	t.Parallel()
+	pool := openPool(t, postgrestest.URL(t), 1)
+	service := lease.NewService(NewLeases(pool), &rights{})
+	pool.Close()
+	for name, err := range map[string]error{
+		"acquire":  func() error { _, err := service.Acquire(t.Context(), writer("anna"), keyOf("a"), 60); return err }(),
+		"release":  func() error { _, err := service.Release(t.Context(), writer("anna"), keyOf("a")); return err }(),
+		"presence": func() error { _, err := service.Presence(t.Context(), writer("anna"), "a"); return err }(),
+		"purge":    func() error { _, err := service.Purge(t.Context()); return err }(),
+	} {
+		require.ErrorIs(t, err, reservation.ErrUnavailable, name)
+		require.NotErrorIs(t, err, lease.ErrHeld, name)
+	}
+}
+
+// What raw SQL cannot put into the table.
+//
+// Requirements: E02, E03, E18.
+func TestLeaseRowsAreReadable(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	const insert = `INSERT INTO leases (organization_id, resource, part, holder_id, holder_name, credential, acquired_at, expires_at)
+		VALUES ('acme', $1, $2, $3, '', '', $4::timestamptz, $5::timestamptz)`
+	const whole = "2031-01-01 00:00Z"
+	for name, row := range map[string][]any{
+		"leases_resource_has_1_to_255_bytes":        {"", "", "anna", whole, whole},
+		"leases_resource_has_no_control_characters": {"a\tb", "", "anna", whole, whole},
+		"leases_part_is_a_short_name":               {"a", "u.5", "anna", whole, whole},
+		"leases_holder_has_1_to_255_bytes":          {"a", "", "", whole, whole},
+		"leases_times_are_whole_seconds":            {"a", "", "anna", whole, "2031-01-01 00:00:00.5Z"},
+	} {
+		_, err := b.pool.Exec(t.Context(), insert, row...)
+		require.Equal(t, name, constraintOf(err))
+	}
+}
