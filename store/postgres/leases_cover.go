@@ -35,16 +35,16 @@ const (
 // places are the keys under which the places of a server are leased: its rack with its position, its chassis with its node.
 func places(s *inventory.Server) (keys []lease.Key) {
 	if s.Rack != "" {
-		keys = append(keys, placeKey("rack:"+s.Rack, "u"+s.Position))
+		keys = append(keys, keyOfPlace("rack:"+s.Rack, "u"+s.Position))
 	}
 	if chassis := s.Attributes[chassisAttribute]; chassis != "" {
-		keys = append(keys, placeKey("chassis:"+chassis, s.Attributes[nodeAttribute]))
+		keys = append(keys, keyOfPlace("chassis:"+chassis, s.Attributes[nodeAttribute]))
 	}
 	return keys
 }
 
-// placeKey is the key of a place; one whose name is no part is leased with the whole alone.
-func placeKey(resource, part string) lease.Key {
+// keyOfPlace is the key of a place; one whose name is no part is leased with the whole alone.
+func keyOfPlace(resource, part string) lease.Key {
 	if !lease.ValidPart(part) || part == "u" {
 		part = ""
 	}
