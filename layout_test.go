@@ -63,7 +63,7 @@ var areas = []area{
 	{"client", none, nil, "a customer's program imports it, and must not get the service with it"},
 	{"tools/mutants", none, none, "it changes a copy of the code and runs the tests; it must not depend on what it breaks"},
 	{"tools/prove", none, none, "it runs the model and the tests from outside, as a person would"},
-	{"bench", append([]string{"client", "store/postgres", "migrations"}, domain...), nil, "it measures through the same doors as a caller"},
+	{"bench", append([]string{"client", "store/postgres", "migrations", "transport/httpapi", "transport/redisport"}, domain...), nil, "it measures through the same doors as a caller"},
 }
 
 // wiring may import everything, and nobody may import it.
@@ -79,7 +79,7 @@ var drivers = []struct {
 	{"github.com/jackc/pgx", []string{"store/postgres", "migrations", "locking", "sweeper", "bench"}, "SQL stands in one place, where errors are translated"},
 	{"github.com/riverqueue", []string{"sweeper", "migrations", "store/postgres"}, "a job only calls the domain; no correctness hangs on a queue"},
 	{"github.com/labstack/echo", []string{"transport/httpapi", "transport/console"}, "handlers alone know that there is HTTP"},
-	{"github.com/redis/go-redis", []string{"locking"}, "Redis is one backend of a lock, never a store"},
+	{"github.com/redis/go-redis", []string{"locking", "bench"}, "Redis is one backend of a lock, never a store"},
 	{"github.com/tidwall/redcon", []string{"transport/redisport"}, "one door speaks Redis"},
 	{"database/sql", []string{"migrations"}, "goose needs it; everybody else speaks pgx"},
 	{"net/http", []string{"transport/httpapi", "transport/console", "client", "bench", "events"}, "the domain answers a call, whatever the door"},

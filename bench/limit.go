@@ -29,5 +29,11 @@ func (w *world) limit() *contender {
 	}
 }
 
-// most is how many servers one round may take: half of what is free, so that the last ones are as easy to find as the first.
-func (w *world) most() int { return max(1, len(w.servers.free)/2) }
+// most is how many servers one round may take: half of what is free, so that the last ones are as easy to find as the
+// first, and no more than anybody could hold in that time.
+func (w *world) most() int {
+	return max(1, min(len(w.servers.free)/2, int(w.duration.Seconds()*fastest)))
+}
+
+// fastest is more than this many holds in a second no contender makes on the machines this is meant for.
+const fastest = 20_000

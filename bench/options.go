@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,6 +17,8 @@ type Options struct {
 	Only        []string      // names of contenders and measures; none: all
 	MaxConns    int32         // of the pool that all contenders share
 	Seed        uint64        // equal seeds make equal stocks, orders of contenders and requests
+
+	RedisURL string // for what takes a lock in Redis; empty: one is started, if there is a program for it
 
 	// Statements tells what each statement costs the database, which must have pg_stat_statements loaded. It slows
 	// everything down.
@@ -35,6 +39,23 @@ const (
 
 // Stocks lists them.
 func Stocks() []Stock { return []Stock{AllFree, NearlySold} }
+
+// Names are what can be asked for alone.
+func Names() []string {
+	return []string{
+		"limit", "reserve", "http", "sql-list", "locked-set", "serializable", "redis-lock", "pgbench",
+		"convert", "refuse", "select-1", "capacity", "start", "evaluate", "memory",
+	}
+}
+
+func (o *Options) check() error {
+	for _, name := range o.Only {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("there is nothing called %q to measure: choose of %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	return nil
+}
 
 // wants tells whether a contender or measure of this name is asked for.
 func (o *Options) wants(name string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, name) }

@@ -19,9 +19,30 @@ func (r *Report) Print(w io.Writer) {
 	for i := range r.Tables {
 		r.Tables[i].print(w)
 	}
+	r.printFigures(w)
+	for _, note := range r.Notes {
+		fmt.Fprintln(w, "\n"+note)
+	}
 	if r.Stopped {
 		fmt.Fprintln(w, "\nStopped before the end: this is what had been measured.")
 	}
+}
+
+func (r *Report) printFigures(w io.Writer) {
+	if len(r.Figures) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "servers\tmeasured\t\tagainst\t\tratio\tspread")
+	for _, f := range r.Figures {
+		fmt.Fprintf(table, "%d\t%s\t%.4g %s\t", f.Servers, f.Name, f.Value.Median, f.Unit)
+		if f.BaseName != "" {
+			fmt.Fprintf(table, "%s\t%.4g %s\t%.2f\t%.2f..%.2f", f.BaseName, f.Base.Median, f.Unit, f.Ratio.Median, f.Ratio.Min, f.Ratio.Max)
+		}
+		fmt.Fprintln(table)
+	}
+	_ = table.Flush()
 }
 
 func (t *Table) print(w io.Writer) {

@@ -7,6 +7,8 @@ type Report struct {
 	Machine  Machine   `json:"machine"`
 	Settings []Setting `json:"settings"`
 	Tables   []Table   `json:"tables"`
+	Figures  []Figure  `json:"figures,omitempty"`
+	Notes    []string  `json:"notes,omitempty"`   // what was not measured, and why
 	Stopped  bool      `json:"stopped,omitempty"` // before its end, by the caller
 }
 
@@ -23,6 +25,7 @@ type Table struct {
 	Stock   Stock  `json:"stock"`
 	Callers int    `json:"callers"`
 	Rounds  int    `json:"rounds"`
+	History int    `json:"history,omitempty"` // ended reservations of the past that lie in the tables
 	Rows    []Row  `json:"rows"`
 }
 

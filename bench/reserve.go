@@ -2,8 +2,10 @@ package bench
 
 import (
 	"context"
-	"math/rand/v2"
-	"strconv"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
 
 	"allocator/allocation"
 	"allocator/reservation"
@@ -11,18 +13,33 @@ import (
 
 // reserve makes reservations in process, with everything that a checkout's request has: a key, an order line, a
 // customer, requirements of the mix; its decision and its event.
-func (w *world) reserve(seed uint64) *contender {
-	var requests []allocation.Request
-	most := w.most()
+func (w *world) reserve() *contender {
+	var wanted []order
 	return &contender{
-		name: "reserve", most: most,
+		name: "reserve", most: w.most(),
 		prepare: func(ctx context.Context, round string) error {
-			requests = drawRequests(most, round, seed)
+			wanted = orders(w.most(), round, w.seed)
 			return w.warm(ctx, round)
 		},
 		do: func(ctx context.Context, i int) (bool, error) {
-			outcome, err := w.allocator.Reserve(ctx, w.caller, requests[i])
+			outcome, err := w.allocator.Reserve(ctx, w.caller, wanted[i].request())
 			return err == nil && outcome.Code == allocation.OutcomeReserved, err
+		},
+	}
+}
+
+// refuse asks for what nobody has. no_capacity is said after one more read of the database, so this is the dearest answer.
+func (w *world) refuse() *contender {
+	var names string
+	return &contender{
+		name: "refuse",
+		prepare: func(ctx context.Context, round string) error {
+			names = round
+			return w.warm(ctx, round)
+		},
+		do: func(ctx context.Context, i int) (bool, error) {
+			outcome, err := w.allocator.Reserve(ctx, w.caller, request(fmt.Sprint(names, i), impossible))
+			return err == nil && outcome.Code == allocation.OutcomeNoCapacity, err
 		},
 	}
 }
@@ -33,21 +50,35 @@ func (w *world) warm(ctx context.Context, round string) error {
 	return err
 }
 
-// drawRequests makes the requests of one round, the same for every contender of it but for their names.
-func drawRequests(n int, round string, seed uint64) []allocation.Request {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same requests for the same seed
-	requests := make([]allocation.Request, n)
-	for i := range requests {
-		requests[i] = request(round+strconv.Itoa(i), drawClass(random).wanted)
-	}
-	return requests
-}
+// holdSQL holds many servers at once, through the triggers, for those who are to sell them.
+const holdSQL = `INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, created_by_kind, expires_at,
+		max_expires_at, idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
+	SELECT $1, made.id, s.id, $4 || made.n, '1', 'key', clock_timestamp() + interval '1 day', clock_timestamp() + interval '1 day',
+		$4 || made.n, '\x00', 'bench', '{}', '{}', freeze_server(s), made.id
+	FROM unnest($2::uuid[], $3::uuid[]) WITH ORDINALITY AS made (id, server_id, n)
+	JOIN servers s ON s.organization_id = $1 AND s.id = made.server_id`
 
-func request(name string, wanted allocation.Requirements) allocation.Request {
-	return allocation.Request{
-		IdempotencyKey: name,
-		Order:          reservation.OrderLine{OrderID: name, Line: "1", Unit: 1},
-		CustomerRef:    "customer-" + name,
-		Requirements:   wanted,
+// convert sells servers that are held already.
+func (w *world) convert() *contender {
+	var held []uuid.UUID
+	var names string
+	return &contender{
+		name: "convert", most: w.most(),
+		prepare: func(ctx context.Context, round string) error {
+			names, held = round, make([]uuid.UUID, w.most())
+			for i := range held {
+				held[i] = uuid.Must(uuid.NewV7())
+			}
+			_, err := w.admin.Exec(ctx, holdSQL, org, held, w.servers.free[:len(held)], round)
+			return err
+		},
+		do: func(ctx context.Context, i int) (bool, error) {
+			id := reservation.ID(fmt.Sprintf("res_%x", held[i][:]))
+			sold, err := w.reservations.Convert(ctx, w.caller, id, "", fmt.Sprint("svc-", names, i))
+			if err == nil && sold.Repeated {
+				err = errors.New("a reservation was sold before its turn")
+			}
+			return err == nil, err
+		},
 	}
 }

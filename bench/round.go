@@ -16,6 +16,8 @@ type contender struct {
 	do func(ctx context.Context, i int) (bool, error)
 	// most is how often it can be done before the stock runs low; 0: without end.
 	most int
+	// alone, if set, is used instead of do: another program does it, and says how often and in what time.
+	alone func(ctx context.Context, callers int) (done int, elapsed time.Duration, err error)
 }
 
 // measure is what one round of one contender came to.
@@ -29,32 +31,41 @@ type measure struct {
 
 func (m *measure) perSecond() float64 { return float64(m.done) / m.elapsed.Seconds() }
 
-// closedLoop lets callers do it one after the other until time or stock is over.
-func closedLoop(ctx context.Context, c *contender, callers int, duration time.Duration, meter *meter) (*measure, error) {
+// metered reads what a turn costs around it.
+func metered(ctx context.Context, meter *meter, turn func() (*measure, error)) (*measure, error) {
 	before, err := meter.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	loop := &loop{contender: c, until: time.Now().Add(duration)}
-	begin := time.Now()
-	parts := make([]measure, callers)
-	var all sync.WaitGroup
-	for i := range parts {
-		all.Go(func() { loop.run(ctx, &parts[i]) })
-	}
-	all.Wait()
-	elapsed := time.Since(begin)
-	if err := loop.failure(ctx); err != nil {
+	m, err := turn()
+	if err != nil {
 		return nil, err
 	}
 	after, err := meter.read(ctx)
 	if err != nil {
 		return nil, err
 	}
+	m.server, m.client, m.wal = after.server-before.server, after.client-before.client, after.wal-before.wal
+	return m, nil
+}
+
+// closedLoop lets callers do it one after the other until time or stock is over.
+func closedLoop(ctx context.Context, c *contender, callers int, duration time.Duration) (*measure, error) {
+	if c.alone != nil {
+		done, elapsed, err := c.alone(ctx, callers)
+		return &measure{done: done, elapsed: elapsed}, err
+	}
+	begin := time.Now()
+	loop := &loop{contender: c, until: begin.Add(duration)}
+	parts := make([]measure, callers)
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() { loop.run(ctx, &parts[i]) })
+	}
+	all.Wait()
 	whole := sum(parts)
-	whole.elapsed = elapsed
-	whole.server, whole.client, whole.wal = after.server-before.server, after.client-before.client, after.wal-before.wal
-	return whole, nil
+	whole.elapsed = time.Since(begin)
+	return whole, loop.failure(ctx)
 }
 
 // loop is what the callers of one round share.

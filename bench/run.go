@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
 )
 
 // run is one run under way.
@@ -21,12 +23,17 @@ type run struct {
 	random *rand.Rand
 	report *Report
 
+	redis *redis.Client // nil: there is none here
+
 	done, total int // turns of contenders, for the progress
 }
 
 // Run measures on an empty database, which it fills and empties again. Interrupted by ctx it returns what has been
 // measured so far, without an error.
 func Run(ctx context.Context, url string, o Options) (*Report, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	admin, err := openAdmin(ctx, url)
 	if err != nil {
 		return nil, err
@@ -44,7 +51,16 @@ func Run(ctx context.Context, url string, o Options) (*Report, error) {
 	if r.report.Settings, err = settings(ctx, admin); err != nil {
 		return nil, err
 	}
-	r.total = len(o.Servers) * len(o.Stocks) * len(o.Callers) * o.Repetitions
+	if r.wants("redis-lock") {
+		rdb, stop, err := openRedis(ctx, o.RedisURL)
+		if err != nil {
+			r.note("The lock in Redis was left out: " + err.Error())
+		} else {
+			r.redis = rdb
+			defer stop()
+		}
+	}
+	r.total = len(o.Servers) * len(o.Stocks) * len(o.Callers) * comparisons * o.Repetitions
 	for _, n := range o.Servers {
 		if err := r.stage(ctx, n); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -73,27 +89,134 @@ func (r *run) stage(ctx context.Context, n int) error {
 			}
 		}
 		for _, callers := range r.Callers {
-			table := Table{Name: "reservations", Servers: n, Stock: stock, Callers: callers}
-			if err := r.compare(ctx, w, table, r.holding); err != nil {
+			if err := r.tables(ctx, w, Table{Servers: n, Stock: stock, Callers: callers}); err != nil {
 				return err
 			}
+		}
+		if err := r.figures(ctx, w); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// holding are the ways to hold a server; the first is the limit.
-func (r *run) holding(w *world) []*contender {
-	all := []*contender{w.limit()}
-	if r.wants("reserve") {
-		all = append(all, w.reserve(r.Seed))
+// comparisons is how many tables there are for the same conditions.
+const comparisons = 4
+
+// tables makes every comparison that is asked for under the same conditions.
+func (r *run) tables(ctx context.Context, w *world, conditions Table) error {
+	for _, compared := range [comparisons]struct {
+		name    string
+		measure func(ctx context.Context, w *world, table Table) error
+	}{
+		{"holding a server", r.compareHolding},
+		{"selling a held server", r.compareSelling},
+		{"refusing", r.compareRefusing},
+		{"reading over HTTP", r.compareReading},
+	} {
+		table := conditions
+		table.Name = compared.name
+		if err := compared.measure(ctx, w, table); err != nil {
+			return err
+		}
 	}
-	return all
+	return nil
+}
+
+// way is a contender by its name; it is nil, without an error, where it cannot be had here.
+type way struct {
+	name string
+	make func(ctx context.Context, w *world) (*contender, error)
+}
+
+// compareAll compares those that are asked for with the first, which is always there. Without any of them it does nothing.
+func (r *run) compareAll(ctx context.Context, w *world, table Table, ways ...way) error {
+	asked := ways[:1:1]
+	for _, one := range ways[1:] {
+		if r.wants(one.name) {
+			asked = append(asked, one)
+		}
+	}
+	if len(asked) == 1 && !slices.Contains(r.Only, ways[0].name) {
+		r.done += r.Repetitions
+		return nil
+	}
+	return r.compare(ctx, w, table, asked)
+}
+
+func inProcess(name string, make func(w *world) *contender) way {
+	return way{name, func(_ context.Context, w *world) (*contender, error) { return make(w), nil }}
+}
+
+func (r *run) compareHolding(ctx context.Context, w *world, table Table) error {
+	d, err := openDoor(ctx, w, table.Callers)
+	if err != nil {
+		return err
+	}
+	ways := []way{
+		inProcess("limit", (*world).limit),
+		inProcess("reserve", (*world).reserve),
+		{"http", r.throughDoor(d, (*door).reserve)},
+		inProcess("sql-list", (*world).sqlList),
+		inProcess("locked-set", (*world).lockedSet),
+		inProcess("serializable", (*world).serializable),
+	}
+	if r.redis != nil {
+		ways = append(ways, inProcess("redis-lock", func(w *world) *contender { return w.redisLock(r.redis) }))
+	}
+	if c, found := w.pgbench(); found {
+		ways = append(ways, inProcess("pgbench", func(*world) *contender { return c }))
+	}
+	return errors.Join(r.compareAll(ctx, w, table, ways...), d.close())
+}
+
+// throughDoor makes contenders of the door that is open, or of another one over another world.
+func (r *run) throughDoor(d *door, make func(d *door, w *world) *contender) func(ctx context.Context, w *world) (*contender, error) {
+	return func(_ context.Context, w *world) (*contender, error) { return make(d, w), nil }
+}
+
+func (r *run) compareSelling(ctx context.Context, w *world, table Table) error {
+	return r.compareAll(ctx, w, table, inProcess("limit", (*world).limit), inProcess("convert", (*world).convert))
+}
+
+func (r *run) compareRefusing(ctx context.Context, w *world, table Table) error {
+	return r.compareAll(ctx, w, table, inProcess("reserve", (*world).reserve), inProcess("refuse", (*world).refuse))
+}
+
+func (r *run) compareReading(ctx context.Context, w *world, table Table) error {
+	d, err := openDoor(ctx, w, table.Callers)
+	if err != nil {
+		return err
+	}
+	one, stop, err := selectOne(ctx, w)
+	if err != nil {
+		return errors.Join(err, d.close())
+	}
+	defer stop()
+	capacity := d.url + "/v1/capacity?group_by=site,model"
+	if _, err := d.fetch(ctx, capacity); errors.Is(err, errNoRoute) {
+		r.note("There is no GET /v1/capacity yet: a page of GET /v1/servers stands in its place.")
+		capacity = d.url + "/v1/servers?page_size=50"
+	}
+	get := func(name, url string) way {
+		return inProcess(name, func(*world) *contender { return d.get(name, url) })
+	}
+	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("capacity", capacity)), d.close())
+}
+
+// note says once what was not measured, and why.
+func (r *run) note(text string) {
+	if !slices.Contains(r.report.Notes, text) {
+		r.report.Notes = append(r.report.Notes, text)
+	}
 }
 
 // compare lets contenders take turns, and adds the table to the report as far as it was measured.
-func (r *run) compare(ctx context.Context, w *world, table Table, ways func(w *world) []*contender) error {
-	contenders := ways(w)
+func (r *run) compare(ctx context.Context, w *world, table Table, ways []way) error {
+	contenders, err := made(ctx, w, ways)
+	if err != nil {
+		return err
+	}
 	rounds := map[string][]*measure{}
 	failure := r.turns(ctx, w, table, contenders, rounds)
 	base := rounds[contenders[0].name]
@@ -111,6 +234,17 @@ func (r *run) compare(ctx context.Context, w *world, table Table, ways func(w *w
 	return failure
 }
 
+func made(ctx context.Context, w *world, ways []way) ([]*contender, error) {
+	contenders := make([]*contender, len(ways))
+	for i, one := range ways {
+		var err error
+		if contenders[i], err = one.make(ctx, w); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.name, err)
+		}
+	}
+	return contenders, nil
+}
+
 // turns runs the rounds. The first is not counted: in it connections are opened, statements prepared and pages read.
 func (r *run) turns(ctx context.Context, w *world, table Table, contenders []*contender, rounds map[string][]*measure) error {
 	for round := -1; round < r.Repetitions; round++ {
@@ -121,7 +255,7 @@ func (r *run) turns(ctx context.Context, w *world, table Table, contenders []*co
 			if err := c.prepare(ctx, nextRound()); err != nil {
 				return err
 			}
-			m, err := closedLoop(ctx, c, table.Callers, r.Duration, r.meter)
+			m, err := metered(ctx, r.meter, func() (*measure, error) { return closedLoop(ctx, c, table.Callers, r.Duration) })
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -131,6 +265,9 @@ func (r *run) turns(ctx context.Context, w *world, table Table, contenders []*co
 			}
 		}
 		if round < 0 {
+			if err := w.settle(ctx); err != nil {
+				return err
+			}
 			continue
 		}
 		r.done++

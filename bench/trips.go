@@ -44,7 +44,7 @@ func (*tripCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndD
 const tripsSampled = 200
 
 // countTrips runs each contender alone, on a pool of its own that counts, and adds what it saw to the rows.
-func (r *run) countTrips(ctx context.Context, w *world, contenders func(w *world) []*contender, rows []Row) error {
+func (r *run) countTrips(ctx context.Context, w *world, ways []way, rows []Row) error {
 	counter := &tripCounter{}
 	config := w.pool.Config()
 	config.ConnConfig.Tracer = counter
@@ -54,11 +54,18 @@ func (r *run) countTrips(ctx context.Context, w *world, contenders func(w *world
 		return err
 	}
 	defer pool.Close()
-	counted, err := serve(&world{admin: w.admin, pool: pool, servers: w.servers})
+	counted, err := serve(&world{admin: w.admin, pool: pool, servers: w.servers, seed: w.seed, duration: w.duration})
 	if err != nil {
 		return err
 	}
-	for n, c := range contenders(counted) {
+	contenders, err := made(ctx, counted, ways)
+	if err != nil {
+		return err
+	}
+	for n, c := range contenders {
+		if c.alone != nil {
+			continue
+		}
 		if err := r.countTripsOf(ctx, c, counter, &rows[n]); err != nil {
 			return err
 		}
@@ -74,7 +81,10 @@ func (r *run) countTripsOf(ctx context.Context, c *contender, counter *tripCount
 	if err := c.prepare(ctx, nextRound()); err != nil {
 		return err
 	}
-	n := min(tripsSampled, c.most)
+	n := tripsSampled
+	if c.most > 0 {
+		n = min(n, c.most)
+	}
 	skipped := n / 4
 	for i := range n {
 		if i == skipped {
@@ -91,7 +101,9 @@ func (r *run) countTripsOf(ctx context.Context, c *contender, counter *tripCount
 		}
 	}
 	each := float64(n - skipped)
-	into.Trips = &Trips{float64(counter.trips.Load()) / each, float64(counter.statements.Load()) / each}
+	if counter.trips.Load() > 0 { // 0: by way of a door to another pool
+		into.Trips = &Trips{float64(counter.trips.Load()) / each, float64(counter.statements.Load()) / each}
+	}
 	var err error
 	if r.Statements {
 		into.Statements, err = seenStatements(ctx, r.admin, n-skipped)

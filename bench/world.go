@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -25,6 +26,9 @@ type world struct {
 	allocator    *allocation.Allocator
 	reservations *reservation.Service
 	caller       identity.Caller
+	seed         uint64
+	duration     time.Duration // of one turn
+	lockSpace    string        // before keys in Redis, another one after each reset
 }
 
 // alwaysOn is the release switch: a benchmark is about reservations that are made.
@@ -58,7 +62,7 @@ func newWorld(ctx context.Context, admin *pgxpool.Pool, url string, n int, o *Op
 	if err != nil {
 		return nil, err
 	}
-	return serve(&world{admin: admin, pool: pool, servers: stock})
+	return serve(&world{admin: admin, pool: pool, servers: stock, seed: o.Seed, duration: o.Duration})
 }
 
 // serve puts the services on the world's pool.
@@ -78,10 +82,13 @@ func (w *world) close() { w.pool.Close() }
 // reset gives back what a contender has held or sold, and leaves the tables and the log as tidy as they were, so that
 // the next one begins alike. Ended rows stay: history grows, and grows for everybody.
 func (w *world) reset(ctx context.Context) error {
+	w.lockSpace = nextRound()
 	for _, sql := range []string{
 		`UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'system'
 			WHERE organization_id = '` + string(org) + `' AND state = 'held'`,
-		`VACUUM (ANALYZE) servers, reservations, bindings, occupancy`,
+		`UPDATE bindings SET ended_at = clock_timestamp(), ended_by_kind = 'system'
+			WHERE organization_id = '` + string(org) + `' AND ended_at IS NULL AND service_id >= 'svc-' AND service_id < 'svc.'`,
+		`VACUUM servers, reservations, bindings, occupancy`,
 		`CHECKPOINT`,
 	} {
 		if _, err := w.admin.Exec(ctx, sql); err != nil {
@@ -89,4 +96,10 @@ func (w *world) reset(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// settle is called once after the first, uncounted round, when every table has rows.
+func (w *world) settle(ctx context.Context) error {
+	_, err := w.admin.Exec(ctx, `ANALYZE servers, reservations, bindings, occupancy`)
+	return err
 }

@@ -23,7 +23,8 @@ type benchCmd struct {
 	Callers     []int         `name:"callers" default:"8,32" placeholder:"N,…" help:"How many callers press at once."`
 	Duration    time.Duration `name:"duration" default:"2s" placeholder:"TIME" help:"The most that one contender takes in one round."`
 	Repetitions int           `name:"repetitions" default:"5" placeholder:"N" help:"Rounds."`
-	Only        []string      `name:"only" placeholder:"NAME,…" help:"Measure these alone."`
+	Only        []string      `name:"only" placeholder:"NAME,…" help:"Measure these alone: ${benchNames}."`
+	RedisURL    secret        `name:"redis-url" placeholder:"URL" secret:"" help:"A Redis for what takes a lock there first; without it one is started, if it is installed."`
 	Seed        uint64        `name:"seed" default:"1" placeholder:"N" help:"Equal seeds make equal stocks and requests."`
 	Statements  bool          `name:"statements" help:"Tell what each statement costs the database, which slows it down."`
 	CPUProfile  string        `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of this process for go tool pprof."`
@@ -86,7 +87,7 @@ func (c *benchCmd) Run(ctx context.Context, p *process) (err error) {
 func (c *benchCmd) options(p *process) (bench.Options, error) {
 	o := bench.Options{
 		Callers: c.Callers, Duration: c.Duration, Repetitions: c.Repetitions, Only: c.Only, MaxConns: c.MaxConns, Seed: c.Seed, Statements: c.Statements,
-		Progress: p.bar,
+		RedisURL: string(c.RedisURL), Progress: p.bar,
 	}
 	for _, stock := range c.Stock {
 		o.Stocks = append(o.Stocks, bench.Stock(stock))

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"allocator/bench"
 )
 
 // process is what a command gets from the operating system, so that a test can hand in its own.
@@ -71,6 +73,7 @@ func parse(p *process, args []string) (selected *kong.Context, helped bool, err 
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 		kong.ValueFormatter(describeFlag),
+		kong.Vars{"benchNames": strings.Join(bench.Names(), ", ")},
 		kong.Resolvers(p.sources),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "run", Title: "Run the service:"},

@@ -40,6 +40,10 @@ type Server struct {
 	watch    *exec.Cmd
 }
 
+// Launch starts a server for a program that is no test, which stops it. Without a Redis on this machine the error says
+// what to do.
+func Launch(ctx context.Context) (*Server, error) { return newServer(ctx) }
+
 func newServer(ctx context.Context) (*Server, error) {
 	s := &Server{password: rand.Text()}
 	return s, s.Start(ctx)
