@@ -24,6 +24,7 @@ type Config struct {
 type JobConfig struct {
 	Hint     Hint
 	Expected time.Duration // the longest expected run time on this installation
+	Jitter   time.Duration // the most that a process waits after a tick
 }
 
 // DefaultMargin is the safety margin of a job's lock: a slow database, a paused process, clocks that differ.

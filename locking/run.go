@@ -2,6 +2,7 @@ package locking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -15,16 +16,30 @@ func (s *Scheduler) run(ctx context.Context, j *scheduled) error {
 	err := s.callSafely(ctx, j)
 	alarm.Stop()
 	j.update(func(s *Status) {
-		s.Running, s.LastEnd, s.LastError = false, time.Now().UTC(), ""
-		if err != nil {
-			s.Errors++
-			s.LastError = err.Error()
-		}
+		s.Running, s.LastEnd = false, time.Now().UTC()
+		s.note(err)
 	})
-	if err != nil {
+	if finding, found := errors.AsType[*Finding](err); found {
+		s.log.ErrorContext(ctx, "a job found what must not be", "job", j.ID, "finding", finding.Text)
+	} else if err != nil {
 		s.log.ErrorContext(ctx, "a job failed; it runs again at its next tick", "job", j.ID, "error", err)
 	}
 	return err
+}
+
+// note records what a run returned. A failed run has looked at nothing, so what was found before it stands.
+func (s *Status) note(err error) {
+	finding, found := errors.AsType[*Finding](err)
+	switch {
+	case found:
+		s.Findings++
+		s.LastFinding, s.LastError = finding.Text, ""
+	case err != nil:
+		s.Errors++
+		s.LastError = err.Error()
+	default:
+		s.LastFinding, s.LastError = "", ""
+	}
 }
 
 // overrun reports a run that goes on for longer than was declared, while it does.

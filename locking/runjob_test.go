@@ -73,6 +73,41 @@ func TestOutcomesOfARunAskedFor(t *testing.T) {
 	require.EqualValues(t, 1, n.status().Runs)
 }
 
+// What a job finds is no failure of the job: it is counted apart, stands in the log as an error, stays shown while later
+// runs fail, and goes with the first run that finds nothing.
+//
+// Requirements: L28.
+func TestFindingIsNoFailure(t *testing.T) {
+	t.Parallel()
+	job := audit(NodeLocal)
+	var returned error
+	job.Run = func(context.Context) error { return returned }
+	n := prepare(t, "a", nil, Config{}, job, &runs{})
+	run := func(err error) Status {
+		returned = err
+		ran, got := n.RunJob(t.Context(), "audit")
+		require.True(t, ran)
+		require.Equal(t, err, got)
+		return n.status()
+	}
+	for _, step := range []struct {
+		returned         error
+		finding, failure string
+		found, failed    int64
+	}{
+		{nil, "", "", 0, 0},
+		{&Finding{"two of one"}, "two of one", "", 1, 0},
+		{errors.New("away"), "two of one", "away", 1, 1},
+		{&Finding{"still two"}, "still two", "", 2, 1},
+		{nil, "", "", 2, 1},
+	} {
+		s := run(step.returned)
+		require.Equal(t, []string{step.finding, step.failure}, []string{s.LastFinding, s.LastError})
+		require.Equal(t, []int64{step.found, step.failed}, []int64{s.Findings, s.Errors})
+	}
+	require.Contains(t, n.log.String(), `level=ERROR msg="a job found what must not be" job=audit finding="two of one"`)
+}
+
 // A job without a lock runs once at a time in its process all the same.
 //
 // Requirements: L29.

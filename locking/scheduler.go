@@ -76,6 +76,7 @@ func settle(job Job, locker Locker, c Config) (*scheduled, error) {
 	own := c.Jobs[job.ID]
 	job.Hint = cmp.Or(own.Hint, job.Hint)
 	job.Expected = cmp.Or(own.Expected, job.Expected)
+	job.Jitter = cmp.Or(own.Jitter, job.Jitter)
 	job.Missed = cmp.Or(job.Missed, MissedSkip)
 	if err := job.check(); err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ func (s *Scheduler) Jobs() []Status {
 
 // RunJob runs a job now and waits for it, under the same lock as its ticks but in the place of none of them. It returns
 // false and no error if the job runs already, here or on another process. The error is ErrUnknownJob, one that matches
-// ErrBackend when the job did not run, or what the run returned.
+// ErrBackend when the job did not run, or what the run returned, which may be a *Finding.
 func (s *Scheduler) RunJob(ctx context.Context, id string) (ran bool, err error) {
 	for _, j := range s.jobs {
 		if j.ID == id {

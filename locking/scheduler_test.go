@@ -389,6 +389,7 @@ func TestLockOutlivesTheExpectedRun(t *testing.T) {
 	}{
 		"as declared":       {Config{}, time.Second + 300*time.Millisecond + DefaultMargin},
 		"another margin":    {Config{Margin: time.Second}, 2300 * time.Millisecond},
+		"more jitter":       {Config{Margin: time.Second, Jobs: map[string]JobConfig{"audit": {Jitter: 2 * time.Second}}}, 4 * time.Second},
 		"a slower database": {Config{Margin: time.Second, Jobs: map[string]JobConfig{"audit": {Expected: time.Minute}}}, 61300 * time.Millisecond},
 	}
 	for name, tt := range tests {

@@ -9,20 +9,22 @@ import (
 type Status struct {
 	ID       string
 	Interval time.Duration
-	Jitter   time.Duration
+	Jitter   time.Duration // after the configuration
 	Missed   Missed
 	Hint     Hint          // after the configuration
 	Expected time.Duration // after the configuration
 	LockTTL  time.Duration // Expected, Jitter and margin: a longer run is an overrun
 
-	Running   bool
-	NextTick  time.Time // zero while the scheduler is not running
-	LastStart time.Time
-	LastEnd   time.Time // before LastStart while a run is under way
-	LastError string    // of the last run, or why the lock could not be asked; empty if all was well
+	Running     bool
+	NextTick    time.Time // zero while the scheduler is not running
+	LastStart   time.Time
+	LastEnd     time.Time // before LastStart while a run is under way
+	LastError   string    // of the last run, or why the lock could not be asked; empty if all was well
+	LastFinding string    // of the last run that was no failure; empty if it found nothing
 
 	Runs          int64 // that began
-	Errors        int64 // runs that returned an error or panicked
+	Errors        int64 // runs that failed: they returned an error that is no *Finding, or panicked
+	Findings      int64 // runs that found what must not be
 	Skips         int64 // ticks that another process, or another run here, had
 	MissedTicks   int64 // ticks at which the process was away, paused or busy
 	BackendErrors int64 // ticks left out because the lock backend was broken: somebody has to look

@@ -16,6 +16,7 @@ var (
 	ErrServiceAlreadyBound = errors.New("this service already has a server: end that binding first, or convert for another service id")
 	ErrServerInUse         = errors.New("the server is held or bound: wait for its reservation or end its binding first, or use force")
 	ErrBindingEnded        = errors.New("the binding has already ended")
+	ErrStaleFence          = errors.New("the fence is not the newest of this lock, so the lock was lost: stop what you do under it, and take it again to go on")
 	ErrVersionMismatch     = errors.New("it was changed since you read it: read it again and repeat the change on what it is now")
 )
 

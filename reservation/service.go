@@ -112,10 +112,7 @@ func (s *Service) change(
 		if refusal = s.mayAct(caller, r, token); refusal == nil {
 			refusal = do(ctx, tx, r)
 		}
-		if isRefusal(refusal) {
-			return nil
-		}
-		return refusal
+		return unlessRefusal(refusal)
 	})
 	if err != nil {
 		return nil, err
@@ -150,9 +147,18 @@ func mustBeHeld(r *Reservation) error {
 	}
 }
 
+// unlessRefusal is what a transaction returns that ended with err: a refusal is committed.
+func unlessRefusal(err error) error {
+	if isRefusal(err) {
+		return nil
+	}
+	return err
+}
+
 // isRefusal tells an answer that leaves the transaction sound from a failure that must roll it back.
 func isRefusal(err error) bool {
 	var converted *AlreadyConvertedError
 	return errors.Is(err, ErrExpired) || errors.Is(err, ErrCancelled) || errors.Is(err, ErrNotHolder) ||
-		errors.Is(err, ErrRenewalLimit) || errors.Is(err, ErrServerInUse) || errors.As(err, &converted)
+		errors.Is(err, ErrRenewalLimit) || errors.Is(err, ErrServerInUse) ||
+		errors.Is(err, ErrStaleFence) || errors.As(err, &converted)
 }

@@ -55,6 +55,9 @@ type Tx interface {
 
 	// LockServer locks a server, moves a dead hold of it aside, and reads it and its occupancy in a new statement.
 	LockServer(ctx context.Context, org identity.OrganizationID, id inventory.ServerID) (*Occupied, error)
+	// CheckFence returns ErrStaleFence unless the fence is the newest that the organization's lock on the key ever had.
+	// From then on nobody is granted that lock before the transaction has ended.
+	CheckFence(ctx context.Context, org identity.OrganizationID, proof LockProof) error
 	// SetServerState changes the state of a locked server and writes its event. Of an editor it demands a lease that covers
 	// the state: lease.HeldError, LostError, ErrEditRefused.
 	SetServerState(ctx context.Context, org identity.OrganizationID, change StateChange) (*inventory.Server, error)
@@ -121,10 +124,18 @@ type StateChange struct {
 	State    inventory.State
 	Reason   string
 	Force    bool
+	Lock     LockProof // zero: none was given, and none is asked for
 	// Editor is the holder of edit leases, one of which must cover the record. Empty: nobody who edits; automation that
 	// changes a server's state needs no lease.
 	Editor string
 	By     identity.Actor
+}
+
+// LockProof is what a program that works under a lock says with what it writes: which lock, and the fence that came with
+// it. Whoever slept through the end of its lock has an older fence than the one who has it now.
+type LockProof struct {
+	Key   string
+	Fence int64 // at least 1
 }
 
 // DirectBinding describes a server that was sold before Allocator came.

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"allocator/identity"
 	"allocator/locking"
 	"allocator/reservation"
 )
@@ -62,6 +63,10 @@ const (
 		UPDATE locks SET token = '', expires_at = '-infinity', changed_at = clock_timestamp()
 		WHERE organization_id = $1 AND key = $2 AND token = $3 AND expires_at > clock_timestamp()`
 
+	// fenceSQL waits for whoever is being granted the lock, and keeps the next one waiting until the transaction ends.
+	// A statement that only read would see the fence of a moment ago.
+	fenceSQL = `SELECT fence FROM locks WHERE organization_id = $1 AND key = $2 FOR SHARE`
+
 	purgeLocksSQL = `
 		DELETE FROM locks WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM locks WHERE greatest(expires_at, changed_at) < clock_timestamp() - ` + lockFenceKept + `
@@ -109,6 +114,19 @@ func (s *Locks) Release(ctx context.Context, organizationID, key, token string) 
 		return locking.ErrNotOwner
 	}
 	return nil
+}
+
+// CheckFence implements reservation.Tx. A lock whose row is gone was over for a day at least, and others may have had it
+// since: no fence of it is known to be the newest.
+func (c *changing) CheckFence(ctx context.Context, org identity.OrganizationID, proof reservation.LockProof) error {
+	var newest int64
+	err := c.send(ctx, step{sql: fenceSQL, args: []any{org, proof.Key}, read: oneRow(new(bool), func(row pgx.Rows) error {
+		return row.Scan(&newest)
+	})})
+	if err == nil && newest != proof.Fence {
+		err = reservation.ErrStaleFence
+	}
+	return err
 }
 
 // Purge deletes at most that many rows of locks that have been over for a day, and returns how many there were. Nothing
