@@ -185,6 +185,27 @@ func (e DriveRequirementMedium) Valid() bool {
 	}
 }
 
+// Defines values for JobHint.
+const (
+	JobHintNodeLocal     JobHint = "node_local"
+	JobHintPreferGlobal  JobHint = "prefer_global"
+	JobHintRequireGlobal JobHint = "require_global"
+)
+
+// Valid indicates whether the value is a known member of the JobHint enum.
+func (e JobHint) Valid() bool {
+	switch e {
+	case JobHintNodeLocal:
+		return true
+	case JobHintPreferGlobal:
+		return true
+	case JobHintRequireGlobal:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Medium.
 const (
 	MediumHdd Medium = "hdd"
@@ -215,6 +236,10 @@ const (
 	ProblemCodeIdempotencyMismatch   ProblemCode = "idempotency_mismatch"
 	ProblemCodeInternal              ProblemCode = "internal"
 	ProblemCodeInvalidRequest        ProblemCode = "invalid_request"
+	ProblemCodeJobRunning            ProblemCode = "job_running"
+	ProblemCodeLockHeld              ProblemCode = "lock_held"
+	ProblemCodeLockLost              ProblemCode = "lock_lost"
+	ProblemCodeLocksUnavailable      ProblemCode = "locks_unavailable"
 	ProblemCodeMethodNotAllowed      ProblemCode = "method_not_allowed"
 	ProblemCodeMissingScope          ProblemCode = "missing_scope"
 	ProblemCodeNoCapacity            ProblemCode = "no_capacity"
@@ -233,6 +258,7 @@ const (
 	ProblemCodeServerExists          ProblemCode = "server_exists"
 	ProblemCodeServerInUse           ProblemCode = "server_in_use"
 	ProblemCodeServiceAlreadyBound   ProblemCode = "service_already_bound"
+	ProblemCodeStaleFence            ProblemCode = "stale_fence"
 	ProblemCodeTooLarge              ProblemCode = "too_large"
 	ProblemCodeUnauthenticated       ProblemCode = "unauthenticated"
 	ProblemCodeUnavailable           ProblemCode = "unavailable"
@@ -261,6 +287,14 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeInternal:
 		return true
 	case ProblemCodeInvalidRequest:
+		return true
+	case ProblemCodeJobRunning:
+		return true
+	case ProblemCodeLockHeld:
+		return true
+	case ProblemCodeLockLost:
+		return true
+	case ProblemCodeLocksUnavailable:
 		return true
 	case ProblemCodeMethodNotAllowed:
 		return true
@@ -297,6 +331,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeServerInUse:
 		return true
 	case ProblemCodeServiceAlreadyBound:
+		return true
+	case ProblemCodeStaleFence:
 		return true
 	case ProblemCodeTooLarge:
 		return true
@@ -980,6 +1016,9 @@ type Fault struct {
 	Detail  string `json:"detail"`
 }
 
+// Fence Grows with every grant of the key.
+type Fence = int64
+
 // Flag defines model for Flag.
 type Flag struct {
 	Key     string `json:"key"`
@@ -1035,6 +1074,85 @@ type GPURequirements struct {
 // GPUs An empty list: it is known to have none.
 type GPUs = []GPU
 
+// Job defines model for Job.
+type Job struct {
+	// ID Examples: audit_oversell
+	ID JobID `json:"id"`
+
+	// Hint `node_local` runs on every process, `require_global` on one at a time and not at all without a lock that all share, `prefer_global` on one where such a lock is configured.
+	Hint       JobHint `json:"hint"`
+	IntervalMs int64   `json:"interval_ms"`
+
+	// JitterMs The most that a process waits after a tick.
+	JitterMs int64 `json:"jitter_ms"`
+
+	// ExpectedMs How long a run takes at most when all is well.
+	ExpectedMs int64 `json:"expected_ms"`
+
+	// LockTTLMs A run that takes longer is an overrun.
+	LockTTLMs int64 `json:"lock_ttl_ms"`
+
+	// MissedPolicy What becomes of missed ticks: `skip` or `run_once`.
+	MissedPolicy  string    `json:"missed_policy"`
+	Running       bool      `json:"running"`
+	NextDueAt     time.Time `json:"next_due_at,omitempty,omitzero"`
+	LastStartedAt time.Time `json:"last_started_at,omitempty,omitzero"`
+	LastEndedAt   time.Time `json:"last_ended_at,omitempty,omitzero"`
+
+	// LastFailed The last run failed, or the lock could not be asked.
+	LastFailed bool `json:"last_failed"`
+
+	// LastError Why; for the scope platform.
+	LastError string `json:"last_error,omitempty,omitzero"`
+
+	// LastFinding What the last run that did not fail found and must not be.
+	LastFinding string `json:"last_finding,omitempty,omitzero"`
+
+	// Runs That began.
+	Runs int64 `json:"runs"`
+
+	// Failures Runs that failed.
+	Failures int64 `json:"failures"`
+
+	// Findings Runs that found something.
+	Findings int64 `json:"findings"`
+
+	// Skips Ticks that another process, or another run here, had.
+	Skips int64 `json:"skips"`
+
+	// Missed Ticks at which the process was away, paused or busy.
+	Missed int64 `json:"missed"`
+
+	// BackendErrors Ticks left out because the lock backend was broken. Somebody has to look.
+	BackendErrors int64 `json:"backend_errors"`
+
+	// LocksLost Runs that were told to stop because their lock was gone.
+	LocksLost int64 `json:"locks_lost"`
+
+	// Overruns Runs longer than lock_ttl_ms: the expectation is wrong, not the lock.
+	Overruns int64 `json:"overruns"`
+}
+
+// JobHint `node_local` runs on every process, `require_global` on one at a time and not at all without a lock that all share, `prefer_global` on one where such a lock is configured.
+type JobHint string
+
+// JobID Examples: audit_oversell
+type JobID = string
+
+// JobList defines model for JobList.
+type JobList struct {
+	// LockBackend `pg`, `redis`, `memory` or `none`.
+	LockBackend string `json:"lock_backend"`
+
+	// Contentions How often another process had the lock of a job. Everyday.
+	Contentions int64 `json:"contentions"`
+
+	// BackendFailures How often nobody could know who has a lock. Somebody has to look.
+	BackendFailures int64  `json:"backend_failures"`
+	Items           []Job  `json:"items"`
+	NextPageToken   string `json:"next_page_token"`
+}
+
 // Key defines model for Key.
 type Key struct {
 	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
@@ -1061,6 +1179,75 @@ type KeyList struct {
 	Items         []Key  `json:"items"`
 	NextPageToken string `json:"next_page_token"`
 }
+
+// Lock defines model for Lock.
+type Lock struct {
+	Key string `json:"key"`
+
+	// Token Proof of being the holder. Renew and release need it.
+	Token string `json:"token"`
+
+	// Fence Grows with every grant of the key.
+	Fence int64 `json:"fence"`
+
+	// ExpiresAt By the database's clock. From this instant on the lock is free.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// SecondsLeft Whole seconds from now to expires_at, rounded down: for a caller whose clock differs.
+	SecondsLeft int64  `json:"seconds_left"`
+	Text        string `json:"text"`
+}
+
+// LockKey What is locked: any text of at most 255 bytes, compared exactly.
+//
+// Examples: machine:42:bmc
+type LockKey = string
+
+// LockProof The lock that the caller works under.
+type LockProof struct {
+	// Fence Grows with every grant of the key.
+	Fence Fence `json:"fence"`
+
+	// Key What is locked: any text of at most 255 bytes, compared exactly.
+	//
+	// Examples: machine:42:bmc
+	Key LockKey `json:"key"`
+}
+
+// LockRenewal defines model for LockRenewal.
+type LockRenewal struct {
+	// Key What is locked: any text of at most 255 bytes, compared exactly.
+	//
+	// Examples: machine:42:bmc
+	Key   LockKey   `json:"key"`
+	Token LockToken `json:"token"`
+
+	// TTLMs How long, in milliseconds; at most 7 days.
+	//
+	// Examples: 30000
+	TTLMs LockTTL `json:"ttl_ms"`
+}
+
+// LockRequest Examples: {"key":"machine:42:bmc","ttl_ms":30000}
+type LockRequest struct {
+	// Key What is locked: any text of at most 255 bytes, compared exactly.
+	//
+	// Examples: machine:42:bmc
+	Key LockKey `json:"key"`
+
+	// TTLMs How long, in milliseconds; at most 7 days.
+	//
+	// Examples: 30000
+	TTLMs LockTTL `json:"ttl_ms"`
+}
+
+// LockTTL How long, in milliseconds; at most 7 days.
+//
+// Examples: 30000
+type LockTTL = int64
+
+// LockToken defines model for LockToken.
+type LockToken = string
 
 // Medium defines model for Medium.
 type Medium string
@@ -1289,6 +1476,9 @@ type Problem struct {
 	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	BindingID BindingID `json:"binding_id,omitempty,omitzero"`
 	ServiceID string    `json:"service_id,omitempty,omitzero"`
+
+	// SecondsLeft How much longer the holder of a lock has it if it does not renew.
+	SecondsLeft int64 `json:"seconds_left,omitempty,omitzero"`
 }
 
 // ProblemCode Stable. A later release may add codes.
@@ -1560,6 +1750,9 @@ type ServerState string
 type ServerStateRequest struct {
 	Force bool `json:"force,omitempty,omitzero"`
 
+	// Lock The lock that the caller works under.
+	Lock LockProof `json:"lock,omitempty,omitzero"`
+
 	// Reason For people who read it later. No personal data, please.
 	Reason Explanation `json:"reason"`
 	State  ServerState `json:"state"`
@@ -1672,6 +1865,14 @@ type ListKeysParams struct {
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
 }
 
+// ReleaseLockParams defines parameters for ReleaseLock.
+type ReleaseLockParams struct {
+	Key LockKey `form:"key" json:"key"`
+
+	// LockToken The `token` of the lock.
+	LockToken LockToken `json:"Lock-Token"`
+}
+
 // ListOrganizationsParams defines parameters for ListOrganizations.
 type ListOrganizationsParams struct {
 	// PageSize 50 if left out. More than 500 counts as 500.
@@ -1764,6 +1965,12 @@ type SetFlagOverrideJSONRequestBody = FlagOverrideValue
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = NewKey
+
+// AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
+type AcquireLockJSONRequestBody = LockRequest
+
+// RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
+type RenewLockJSONRequestBody = LockRenewal
 
 // CreateOrganizationJSONRequestBody defines body for CreateOrganization for application/json ContentType.
 type CreateOrganizationJSONRequestBody = NewOrganization
@@ -2027,6 +2234,21 @@ type ClientInterface interface {
 	// Corresponds with PUT /v1/flags/{flag_key}/overrides/{organization_id} (the `SetFlagOverride` operationId).
 	SetFlagOverride(ctx context.Context, flagKey FlagKey, organizationID OrganizationID, body SetFlagOverrideJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListJobs The periodic jobs of the process that answers, and how they fare there
+	//
+	// Counts begin with the process. Why a run failed is shown to the scope platform; the log has it too.
+	//
+	// Corresponds with GET /v1/jobs (the `ListJobs` operationId).
+	ListJobs(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RunJob Run a job now and wait for it
+	//
+	// Under the same lock as its ticks, in the place of none of them. `job_running` says that it runs already, here or
+	// elsewhere. The run ends with the request, and after 20 s.
+	//
+	// Corresponds with POST /v1/jobs/{job_id}/run (the `RunJob` operationId).
+	RunJob(ctx context.Context, jobID JobID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListKeys List the organization's API keys, oldest first
 	//
 	// Corresponds with GET /v1/keys (the `ListKeys` operationId).
@@ -2061,6 +2283,65 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/keys/{key_id} (the `GetKey` operationId).
 	GetKey(ctx context.Context, keyID KeyID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReleaseLock Give a lock back
+	//
+	// `lock_lost` says that it was not the caller's any more; nothing was changed.
+	//
+	// Corresponds with DELETE /v1/locks (the `ReleaseLock` operationId).
+	ReleaseLock(ctx context.Context, params *ReleaseLockParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcquireLockWithBody Take a lock on any text
+	//
+	// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+	// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+	// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+	// what another gave.
+	//
+	// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+	// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+	// a server.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+	AcquireLockWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcquireLock Take a lock on any text
+	//
+	// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+	// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+	// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+	// what another gave.
+	//
+	// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+	// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+	// a server.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+	AcquireLock(ctx context.Context, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RenewLockWithBody Keep a lock for ttl_ms from now
+	//
+	// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+	// `locks_unavailable` at the latest when its time is over.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+	RenewLockWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RenewLock Keep a lock for ttl_ms from now
+	//
+	// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+	// `locks_unavailable` at the latest when its time is over.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+	RenewLock(ctx context.Context, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetOrder Everything about an order, oldest first
 	//
@@ -2259,7 +2540,8 @@ type ClientInterface interface {
 	// SetServerStateWithBody Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state.
+	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2269,7 +2551,8 @@ type ClientInterface interface {
 	// SetServerState Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state.
+	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2683,6 +2966,41 @@ func (c *Client) SetFlagOverride(ctx context.Context, flagKey FlagKey, organizat
 	return c.Client.Do(req)
 }
 
+// ListJobs The periodic jobs of the process that answers, and how they fare there
+//
+// Counts begin with the process. Why a run failed is shown to the scope platform; the log has it too.
+//
+// Corresponds with GET /v1/jobs (the `ListJobs` operationId).
+func (c *Client) ListJobs(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListJobsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RunJob Run a job now and wait for it
+//
+// Under the same lock as its ticks, in the place of none of them. `job_running` says that it runs already, here or
+// elsewhere. The run ends with the request, and after 20 s.
+//
+// Corresponds with POST /v1/jobs/{job_id}/run (the `RunJob` operationId).
+func (c *Client) RunJob(ctx context.Context, jobID JobID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRunJobRequest(c.Server, jobID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListKeys List the organization's API keys, oldest first
 //
 // Corresponds with GET /v1/keys (the `ListKeys` operationId).
@@ -2758,6 +3076,115 @@ func (c *Client) RevokeKey(ctx context.Context, keyID KeyID, reqEditors ...Reque
 // Corresponds with GET /v1/keys/{key_id} (the `GetKey` operationId).
 func (c *Client) GetKey(ctx context.Context, keyID KeyID, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetKeyRequest(c.Server, keyID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReleaseLock Give a lock back
+//
+// `lock_lost` says that it was not the caller's any more; nothing was changed.
+//
+// Corresponds with DELETE /v1/locks (the `ReleaseLock` operationId).
+func (c *Client) ReleaseLock(ctx context.Context, params *ReleaseLockParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReleaseLockRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcquireLockWithBody Take a lock on any text
+//
+// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+// what another gave.
+//
+// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+// a server.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+func (c *Client) AcquireLockWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcquireLockRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcquireLock Take a lock on any text
+//
+// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+// what another gave.
+//
+// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+// a server.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+func (c *Client) AcquireLock(ctx context.Context, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcquireLockRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RenewLockWithBody Keep a lock for ttl_ms from now
+//
+// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+// `locks_unavailable` at the latest when its time is over.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+func (c *Client) RenewLockWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenewLockRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RenewLock Keep a lock for ttl_ms from now
+//
+// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+// `locks_unavailable` at the latest when its time is over.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+func (c *Client) RenewLock(ctx context.Context, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenewLockRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3205,7 +3632,8 @@ func (c *Client) UpdateServer(ctx context.Context, serverID ServerID, params *Up
 // SetServerStateWithBody Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state.
+// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3225,7 +3653,8 @@ func (c *Client) SetServerStateWithBody(ctx context.Context, serverID ServerID, 
 // SetServerState Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state.
+// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4134,6 +4563,67 @@ func NewSetFlagOverrideRequestWithBody(server string, flagKey FlagKey, organizat
 	return req, nil
 }
 
+// NewListJobsRequest constructs an http.Request for the ListJobs method
+func NewListJobsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/jobs")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRunJobRequest constructs an http.Request for the RunJob method
+func NewRunJobRequest(server string, jobID JobID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "job_id", jobID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/jobs/%s/run", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListKeysRequest constructs an http.Request for the ListKeys method
 func NewListKeysRequest(server string, params *ListKeysParams) (*http.Request, error) {
 	var err error
@@ -4296,6 +4786,149 @@ func NewGetKeyRequest(server string, keyID KeyID) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewReleaseLockRequest constructs an http.Request for the ReleaseLock method
+func NewReleaseLockRequest(server string, params *ReleaseLockParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key", params.Key, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lock-Token", params.LockToken, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lock-Token", headerParam0)
+
+	}
+
+	return req, nil
+}
+
+// NewAcquireLockRequest calls the generic AcquireLock builder with application/json body
+func NewAcquireLockRequest(server string, body AcquireLockJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAcquireLockRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewAcquireLockRequestWithBody constructs an http.Request for the AcquireLock method, with any body, and a specified content type
+func NewAcquireLockRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRenewLockRequest calls the generic RenewLock builder with application/json body
+func NewRenewLockRequest(server string, body RenewLockJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRenewLockRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRenewLockRequestWithBody constructs an http.Request for the RenewLock method, with any body, and a specified content type
+func NewRenewLockRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks/renew")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -5517,6 +6150,25 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /v1/flags/{flag_key}/overrides/{organization_id} (the `SetFlagOverride` operationId).
 	SetFlagOverrideWithResponse(ctx context.Context, flagKey FlagKey, organizationID OrganizationID, body SetFlagOverrideJSONRequestBody, reqEditors ...RequestEditorFn) (*SetFlagOverrideResponse, error)
 
+	// ListJobsWithResponse The periodic jobs of the process that answers, and how they fare there
+	//
+	// Counts begin with the process. Why a run failed is shown to the scope platform; the log has it too.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/jobs (the `ListJobs` operationId).
+	ListJobsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListJobsResponse, error)
+
+	// RunJobWithResponse Run a job now and wait for it
+	//
+	// Under the same lock as its ticks, in the place of none of them. `job_running` says that it runs already, here or
+	// elsewhere. The run ends with the request, and after 20 s.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/jobs/{job_id}/run (the `RunJob` operationId).
+	RunJobWithResponse(ctx context.Context, jobID JobID, reqEditors ...RequestEditorFn) (*RunJobResponse, error)
+
 	// ListKeysWithResponse List the organization's API keys, oldest first
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5557,6 +6209,67 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/keys/{key_id} (the `GetKey` operationId).
 	GetKeyWithResponse(ctx context.Context, keyID KeyID, reqEditors ...RequestEditorFn) (*GetKeyResponse, error)
+
+	// ReleaseLockWithResponse Give a lock back
+	//
+	// `lock_lost` says that it was not the caller's any more; nothing was changed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/locks (the `ReleaseLock` operationId).
+	ReleaseLockWithResponse(ctx context.Context, params *ReleaseLockParams, reqEditors ...RequestEditorFn) (*ReleaseLockResponse, error)
+
+	// AcquireLockWithBodyWithResponse Take a lock on any text
+	//
+	// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+	// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+	// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+	// what another gave.
+	//
+	// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+	// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+	// a server.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+	AcquireLockWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error)
+
+	// AcquireLockWithResponse Take a lock on any text
+	//
+	// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+	// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+	// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+	// what another gave.
+	//
+	// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+	// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+	// a server.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+	AcquireLockWithResponse(ctx context.Context, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error)
+
+	// RenewLockWithBodyWithResponse Keep a lock for ttl_ms from now
+	//
+	// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+	// `locks_unavailable` at the latest when its time is over.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+	RenewLockWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RenewLockResponse, error)
+
+	// RenewLockWithResponse Keep a lock for ttl_ms from now
+	//
+	// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+	// `locks_unavailable` at the latest when its time is over.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+	RenewLockWithResponse(ctx context.Context, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*RenewLockResponse, error)
 
 	// GetOrderWithResponse Everything about an order, oldest first
 	//
@@ -5771,7 +6484,8 @@ type ClientWithResponsesInterface interface {
 	// SetServerStateWithBodyWithResponse Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state.
+	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5781,7 +6495,8 @@ type ClientWithResponsesInterface interface {
 	// SetServerStateWithResponse Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state.
+	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6723,6 +7438,102 @@ func (r SetFlagOverrideResponse) ContentType() string {
 	return ""
 }
 
+type ListJobsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *JobList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListJobsResponse) GetJSON200() *JobList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListJobsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListJobsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListJobsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListJobsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListJobsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RunJobResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Job
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RunJobResponse) GetJSON200() *Job {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RunJobResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RunJobResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RunJobResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RunJobResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RunJobResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListKeysResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6916,6 +7727,143 @@ func (r GetKeyResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetKeyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ReleaseLockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReleaseLockResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReleaseLockResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReleaseLockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReleaseLockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReleaseLockResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AcquireLockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Lock
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r AcquireLockResponse) GetJSON201() *Lock {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AcquireLockResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AcquireLockResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcquireLockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcquireLockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcquireLockResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RenewLockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Lock
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RenewLockResponse) GetJSON200() *Lock {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RenewLockResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RenewLockResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RenewLockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RenewLockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RenewLockResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8245,6 +9193,37 @@ func (c *ClientWithResponses) SetFlagOverrideWithResponse(ctx context.Context, f
 	return ParseSetFlagOverrideResponse(rsp)
 }
 
+// ListJobsWithResponse The periodic jobs of the process that answers, and how they fare there
+//
+// Counts begin with the process. Why a run failed is shown to the scope platform; the log has it too.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/jobs (the `ListJobs` operationId).
+func (c *ClientWithResponses) ListJobsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListJobsResponse, error) {
+	rsp, err := c.ListJobs(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListJobsResponse(rsp)
+}
+
+// RunJobWithResponse Run a job now and wait for it
+//
+// Under the same lock as its ticks, in the place of none of them. `job_running` says that it runs already, here or
+// elsewhere. The run ends with the request, and after 20 s.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/jobs/{job_id}/run (the `RunJob` operationId).
+func (c *ClientWithResponses) RunJobWithResponse(ctx context.Context, jobID JobID, reqEditors ...RequestEditorFn) (*RunJobResponse, error) {
+	rsp, err := c.RunJob(ctx, jobID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRunJobResponse(rsp)
+}
+
 // ListKeysWithResponse List the organization's API keys, oldest first
 //
 // Returns a wrapper object for the known response body format(s).
@@ -8314,6 +9293,97 @@ func (c *ClientWithResponses) GetKeyWithResponse(ctx context.Context, keyID KeyI
 		return nil, err
 	}
 	return ParseGetKeyResponse(rsp)
+}
+
+// ReleaseLockWithResponse Give a lock back
+//
+// `lock_lost` says that it was not the caller's any more; nothing was changed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/locks (the `ReleaseLock` operationId).
+func (c *ClientWithResponses) ReleaseLockWithResponse(ctx context.Context, params *ReleaseLockParams, reqEditors ...RequestEditorFn) (*ReleaseLockResponse, error) {
+	rsp, err := c.ReleaseLock(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReleaseLockResponse(rsp)
+}
+
+// AcquireLockWithBodyWithResponse Take a lock on any text
+//
+// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+// what another gave.
+//
+// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+// a server.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+func (c *ClientWithResponses) AcquireLockWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error) {
+	rsp, err := c.AcquireLockWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcquireLockResponse(rsp)
+}
+
+// AcquireLockWithResponse Take a lock on any text
+//
+// For programs that must be alone at something: `machine:42:bmc`, `billing/2026-11`. The lock is free again at
+// `expires_at`, by the database's clock, unless it is renewed. `lock_held` says that somebody else has it, which is
+// nobody's fault; `locks_unavailable` that nobody can know who has it. Any process of Allocator renews and releases
+// what another gave.
+//
+// A holder that sleeps through `expires_at` does not notice. What it writes has to carry the `fence`, which grows
+// with every grant of the key, and whoever reads that has to refuse a smaller one than it has seen; see the state of
+// a server.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks (the `AcquireLock` operationId).
+func (c *ClientWithResponses) AcquireLockWithResponse(ctx context.Context, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error) {
+	rsp, err := c.AcquireLock(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcquireLockResponse(rsp)
+}
+
+// RenewLockWithBodyWithResponse Keep a lock for ttl_ms from now
+//
+// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+// `locks_unavailable` at the latest when its time is over.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+func (c *ClientWithResponses) RenewLockWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RenewLockResponse, error) {
+	rsp, err := c.RenewLockWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRenewLockResponse(rsp)
+}
+
+// RenewLockWithResponse Keep a lock for ttl_ms from now
+//
+// The time may be shorter than what is left. After `lock_lost` stop what you do under the lock; after
+// `locks_unavailable` at the latest when its time is over.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/renew (the `RenewLock` operationId).
+func (c *ClientWithResponses) RenewLockWithResponse(ctx context.Context, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*RenewLockResponse, error) {
+	rsp, err := c.RenewLock(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRenewLockResponse(rsp)
 }
 
 // GetOrderWithResponse Everything about an order, oldest first
@@ -8673,7 +9743,8 @@ func (c *ClientWithResponses) UpdateServerWithResponse(ctx context.Context, serv
 // SetServerStateWithBodyWithResponse Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state.
+// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8689,7 +9760,8 @@ func (c *ClientWithResponses) SetServerStateWithBodyWithResponse(ctx context.Con
 // SetServerStateWithResponse Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state.
+// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9387,6 +10459,72 @@ func ParseSetFlagOverrideResponse(rsp *http.Response) (*SetFlagOverrideResponse,
 	return response, nil
 }
 
+// ParseListJobsResponse parses an HTTP response from a ListJobsWithResponse call
+func ParseListJobsResponse(rsp *http.Response) (*ListJobsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListJobsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest JobList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRunJobResponse parses an HTTP response from a RunJobWithResponse call
+func ParseRunJobResponse(rsp *http.Response) (*RunJobResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RunJobResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Job
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListKeysResponse parses an HTTP response from a ListKeysWithResponse call
 func ParseListKeysResponse(rsp *http.Response) (*ListKeysResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -9515,6 +10653,101 @@ func ParseGetKeyResponse(rsp *http.Response) (*GetKeyResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Key
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReleaseLockResponse parses an HTTP response from a ReleaseLockWithResponse call
+func ParseReleaseLockResponse(rsp *http.Response) (*ReleaseLockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReleaseLockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAcquireLockResponse parses an HTTP response from a AcquireLockWithResponse call
+func ParseAcquireLockResponse(rsp *http.Response) (*AcquireLockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcquireLockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Lock
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRenewLockResponse parses an HTTP response from a RenewLockWithResponse call
+func ParseRenewLockResponse(rsp *http.Response) (*RenewLockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RenewLockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Lock
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

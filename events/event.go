@@ -22,6 +22,7 @@ const (
 	OrderRefused                 Type = "order.refused"
 	BindingEnded                 Type = "binding.ended"
 	ServerStateChanged           Type = "server.state_changed"
+	ServerOversold               Type = "server.oversold" // held and sold at once, which no operation leads to: stop selling it and look
 	ImportFinished               Type = "import.finished"
 )
 
@@ -30,7 +31,7 @@ func Types() []Type {
 	return []Type{
 		ReservationHeld, ReservationRenewed, ReservationExpiring, ReservationExpired, ReservationCancelled,
 		ReservationConverted, ReservationConversionRefused, ReservationTakenOver, OrderRefused, BindingEnded, ServerStateChanged,
-		ImportFinished,
+		ServerOversold, ImportFinished,
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Flags sets switches and knows their values. What it knows is as old as the last Refresh, at most a few seconds while
-// Run is running. Safe for concurrent use.
+// Flags sets switches and knows their values. What it knows is as old as the last Refresh, which is called every few
+// seconds. Safe for concurrent use.
 type Flags struct {
 	store Store
 
@@ -75,7 +75,7 @@ func (f *Flags) DeleteOverride(ctx context.Context, by By, key, organizationID s
 }
 
 // afterwards makes this process see a write at once, even one whose answer was lost. If the store does not answer now,
-// Run sees it later like every other process.
+// the next Refresh sees it, as in every other process.
 func (f *Flags) afterwards(ctx context.Context, err error) error {
 	_ = f.Refresh(context.WithoutCancel(ctx))
 	return err
@@ -98,7 +98,7 @@ func limitedTo(organizationID string, flag Flag) Flag {
 	return flag
 }
 
-// readTimeout bounds one reading of the store, so that Run never falls far behind.
+// readTimeout bounds one reading of the store, so that refreshing never falls far behind.
 const readTimeout = 3 * time.Second
 
 // read gives every switch there is, those that were never set included; what an older or newer release knows is left out.

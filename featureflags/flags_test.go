@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -233,22 +232,7 @@ func TestAnotherProcessSeesAChangeWithItsNextRefresh(t *testing.T) {
 	require.False(t, other.Enabled(t.Context(), "demo"))
 	require.NoError(t, otherFlags.Refresh(t.Context()))
 	require.True(t, other.Enabled(t.Context(), "demo"))
-	require.LessOrEqual(t, refreshEvery+readTimeout, 10*time.Second, "the promise of Run")
-}
-
-func TestRunRefreshesAtOnceAndEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	flags, release, store := setup(t)
-	require.NoError(t, store.SetFlag(t.Context(), By{}, Reservations, 100))
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		flags.Run(ctx, slog.New(slog.DiscardHandler))
-	}()
-	require.Eventually(t, func() bool { return release.Enabled(ctx, "demo") }, 10*time.Second, time.Millisecond)
-	cancel()
-	<-ended
+	require.LessOrEqual(t, RefreshEvery+readTimeout, 10*time.Second, "the promise of Refresh")
 }
 
 // frozenHalf is which of org-0 to org-19 are in at 50 %, computed outside of this program.

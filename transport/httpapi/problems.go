@@ -5,6 +5,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/locking"
 	"allocator/reservation"
 )
 
@@ -53,6 +54,7 @@ var problemTable = []problemType{
 	row("not_found", 404, actionNone, "There is nothing here",
 		"There is nothing with this address or id in your organization; check how it is spelled.",
 		reservation.ErrNotFound, inventory.ErrNotFound, identity.ErrOrganizationNotFound, identity.ErrKeyNotFound,
+		locking.ErrUnknownJob,
 		featureflags.ErrUnknownFlag, featureflags.ErrOverrideNotFound, featureflags.ErrOrganizationNotFound),
 	row("method_not_allowed", 405, actionChangeRequest, "This address has no such method",
 		"Use one of the methods that the Allow header lists."),
@@ -109,6 +111,16 @@ var problemTable = []problemType{
 	row("server_exists", 409, actionChangeRequest, "The server is already there",
 		"A server with this source and external_id exists: change that one, or give another external_id.",
 		inventory.ErrExists),
+	row("lock_held", 409, actionRetry, "Somebody else has the lock",
+		"Try again when Retry-After has passed, or leave the work to whoever has the lock."),
+	row("lock_lost", 409, actionNone, "The lock is not yours, or not any more",
+		"Stop what you do under it, and take it again to go on: it ran out, was released, or its token is another one.",
+		locking.ErrNotOwner),
+	row("stale_fence", 409, actionNone, "Somebody else has had the lock since",
+		"Nothing was changed. The fence is not the newest of this lock: stop what you do under it, and take it again to go on.",
+		reservation.ErrStaleFence),
+	row("job_running", 409, actionRetry, "The job runs already",
+		"It runs here or on another process: wait until that run is over."),
 	row("organization_exists", 409, actionChangeRequest, "The organization is already there",
 		"An organization with this id exists: choose another id.",
 		identity.ErrOrganizationExists),
@@ -120,6 +132,9 @@ var problemTable = []problemType{
 	row("unavailable", 503, actionRetry, "The service cannot answer at the moment",
 		"Nothing was changed. Wait as long as Retry-After says, then send it again.",
 		reservation.ErrUnavailable, identity.ErrUnavailable),
+	row("locks_unavailable", 503, actionRetry, "Nobody can know who has the lock",
+		"What keeps the locks does not answer. Wait as long as Retry-After says, then ask again. A lock that was just asked for may stand until its time is over.",
+		locking.ErrBackend),
 	row("internal", 500, actionContactSupport, "Something went wrong in the service",
 		"It has been recorded under the request_id: send that to whoever runs the service."),
 }

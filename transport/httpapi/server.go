@@ -27,6 +27,8 @@ type Deps struct {
 	ServerStates       ServerStates
 	Servers            Servers
 	Events             EventReader
+	Locks              Locks
+	Jobs               Jobs
 
 	Organizations Organizations
 	Keys          Keys

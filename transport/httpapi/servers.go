@@ -26,7 +26,7 @@ type Servers interface {
 
 // ServerStates moves servers between states.
 type ServerStates interface {
-	// ChangeServerState moves one. Errors: reservation.ErrNotFound, ErrServerInUse.
+	// ChangeServerState moves one. Errors: reservation.ErrNotFound, ErrServerInUse, ErrStaleFence.
 	ChangeServerState(ctx context.Context, caller identity.Caller, change reservation.StateChange) (*inventory.Server, error)
 }
 
@@ -96,6 +96,7 @@ func (h *handlers) SetServerState(
 ) (wire.SetServerStateResponseObject, error) {
 	s, err := h.ServerStates.ChangeServerState(ctx, callerOf(ctx), reservation.StateChange{
 		ServerID: inventory.ServerID(r.ServerID), State: inventory.State(r.Body.State), Reason: r.Body.Reason, Force: r.Body.Force,
+		Lock: reservation.LockProof{Key: r.Body.Lock.Key, Fence: r.Body.Lock.Fence},
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/locking"
 	"allocator/reservation"
 	"allocator/transport/httpapi/strictjson"
 	"allocator/transport/httpapi/wire"
@@ -39,8 +40,11 @@ func translate(err error) *problem {
 
 // ofTable finds the row whose error this is.
 func ofTable(err error) *problem {
-	if errors.Is(err, reservation.ErrOutcomeUnknown) { // before what it may be wrapped together with
+	switch { // before what they may be wrapped together with
+	case errors.Is(err, reservation.ErrOutcomeUnknown):
 		return newProblem("outcome_unknown")
+	case errors.Is(err, locking.ErrBackend):
+		return newProblem("locks_unavailable")
 	}
 	for i := range problemTable {
 		for _, from := range problemTable[i].from {
@@ -78,7 +82,12 @@ func ofFields(err error) *problem {
 	var faults []strictjson.Fault
 	var byIdentity *identity.InvalidError
 	var byInventory *inventory.InvalidError
+	var byLocking *locking.InvalidError
 	switch {
+	case errors.As(err, &byLocking):
+		faults = append(faults, strictjson.Fault{
+			Pointer: "/" + byLocking.Field, Code: strictjson.CodeMalformed, Detail: sentence(byLocking.Reason),
+		})
 	case errors.As(err, &byIdentity):
 		for _, f := range byIdentity.Fields {
 			faults = append(faults, strictjson.Fault{Pointer: f.Pointer, Code: f.Code, Detail: sentence(f.Detail)})

@@ -185,6 +185,27 @@ func (e DriveRequirementMedium) Valid() bool {
 	}
 }
 
+// Defines values for JobHint.
+const (
+	JobHintNodeLocal     JobHint = "node_local"
+	JobHintPreferGlobal  JobHint = "prefer_global"
+	JobHintRequireGlobal JobHint = "require_global"
+)
+
+// Valid indicates whether the value is a known member of the JobHint enum.
+func (e JobHint) Valid() bool {
+	switch e {
+	case JobHintNodeLocal:
+		return true
+	case JobHintPreferGlobal:
+		return true
+	case JobHintRequireGlobal:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Medium.
 const (
 	MediumHdd Medium = "hdd"
@@ -215,6 +236,10 @@ const (
 	ProblemCodeIdempotencyMismatch   ProblemCode = "idempotency_mismatch"
 	ProblemCodeInternal              ProblemCode = "internal"
 	ProblemCodeInvalidRequest        ProblemCode = "invalid_request"
+	ProblemCodeJobRunning            ProblemCode = "job_running"
+	ProblemCodeLockHeld              ProblemCode = "lock_held"
+	ProblemCodeLockLost              ProblemCode = "lock_lost"
+	ProblemCodeLocksUnavailable      ProblemCode = "locks_unavailable"
 	ProblemCodeMethodNotAllowed      ProblemCode = "method_not_allowed"
 	ProblemCodeMissingScope          ProblemCode = "missing_scope"
 	ProblemCodeNoCapacity            ProblemCode = "no_capacity"
@@ -233,6 +258,7 @@ const (
 	ProblemCodeServerExists          ProblemCode = "server_exists"
 	ProblemCodeServerInUse           ProblemCode = "server_in_use"
 	ProblemCodeServiceAlreadyBound   ProblemCode = "service_already_bound"
+	ProblemCodeStaleFence            ProblemCode = "stale_fence"
 	ProblemCodeTooLarge              ProblemCode = "too_large"
 	ProblemCodeUnauthenticated       ProblemCode = "unauthenticated"
 	ProblemCodeUnavailable           ProblemCode = "unavailable"
@@ -261,6 +287,14 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeInternal:
 		return true
 	case ProblemCodeInvalidRequest:
+		return true
+	case ProblemCodeJobRunning:
+		return true
+	case ProblemCodeLockHeld:
+		return true
+	case ProblemCodeLockLost:
+		return true
+	case ProblemCodeLocksUnavailable:
 		return true
 	case ProblemCodeMethodNotAllowed:
 		return true
@@ -297,6 +331,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeServerInUse:
 		return true
 	case ProblemCodeServiceAlreadyBound:
+		return true
+	case ProblemCodeStaleFence:
 		return true
 	case ProblemCodeTooLarge:
 		return true
@@ -980,6 +1016,9 @@ type Fault struct {
 	Detail  string `json:"detail"`
 }
 
+// Fence Grows with every grant of the key.
+type Fence = int64
+
 // Flag defines model for Flag.
 type Flag struct {
 	Key     string `json:"key"`
@@ -1035,6 +1074,85 @@ type GPURequirements struct {
 // GPUs An empty list: it is known to have none.
 type GPUs = []GPU
 
+// Job defines model for Job.
+type Job struct {
+	// ID Examples: audit_oversell
+	ID JobID `json:"id"`
+
+	// Hint `node_local` runs on every process, `require_global` on one at a time and not at all without a lock that all share, `prefer_global` on one where such a lock is configured.
+	Hint       JobHint `json:"hint"`
+	IntervalMs int64   `json:"interval_ms"`
+
+	// JitterMs The most that a process waits after a tick.
+	JitterMs int64 `json:"jitter_ms"`
+
+	// ExpectedMs How long a run takes at most when all is well.
+	ExpectedMs int64 `json:"expected_ms"`
+
+	// LockTTLMs A run that takes longer is an overrun.
+	LockTTLMs int64 `json:"lock_ttl_ms"`
+
+	// MissedPolicy What becomes of missed ticks: `skip` or `run_once`.
+	MissedPolicy  string    `json:"missed_policy"`
+	Running       bool      `json:"running"`
+	NextDueAt     time.Time `json:"next_due_at,omitempty,omitzero"`
+	LastStartedAt time.Time `json:"last_started_at,omitempty,omitzero"`
+	LastEndedAt   time.Time `json:"last_ended_at,omitempty,omitzero"`
+
+	// LastFailed The last run failed, or the lock could not be asked.
+	LastFailed bool `json:"last_failed"`
+
+	// LastError Why; for the scope platform.
+	LastError string `json:"last_error,omitempty,omitzero"`
+
+	// LastFinding What the last run that did not fail found and must not be.
+	LastFinding string `json:"last_finding,omitempty,omitzero"`
+
+	// Runs That began.
+	Runs int64 `json:"runs"`
+
+	// Failures Runs that failed.
+	Failures int64 `json:"failures"`
+
+	// Findings Runs that found something.
+	Findings int64 `json:"findings"`
+
+	// Skips Ticks that another process, or another run here, had.
+	Skips int64 `json:"skips"`
+
+	// Missed Ticks at which the process was away, paused or busy.
+	Missed int64 `json:"missed"`
+
+	// BackendErrors Ticks left out because the lock backend was broken. Somebody has to look.
+	BackendErrors int64 `json:"backend_errors"`
+
+	// LocksLost Runs that were told to stop because their lock was gone.
+	LocksLost int64 `json:"locks_lost"`
+
+	// Overruns Runs longer than lock_ttl_ms: the expectation is wrong, not the lock.
+	Overruns int64 `json:"overruns"`
+}
+
+// JobHint `node_local` runs on every process, `require_global` on one at a time and not at all without a lock that all share, `prefer_global` on one where such a lock is configured.
+type JobHint string
+
+// JobID Examples: audit_oversell
+type JobID = string
+
+// JobList defines model for JobList.
+type JobList struct {
+	// LockBackend `pg`, `redis`, `memory` or `none`.
+	LockBackend string `json:"lock_backend"`
+
+	// Contentions How often another process had the lock of a job. Everyday.
+	Contentions int64 `json:"contentions"`
+
+	// BackendFailures How often nobody could know who has a lock. Somebody has to look.
+	BackendFailures int64  `json:"backend_failures"`
+	Items           []Job  `json:"items"`
+	NextPageToken   string `json:"next_page_token"`
+}
+
 // Key defines model for Key.
 type Key struct {
 	// ID Examples: key_0190a1b2c3d47e5f8091a2b3c4d5e6f7
@@ -1061,6 +1179,75 @@ type KeyList struct {
 	Items         []Key  `json:"items"`
 	NextPageToken string `json:"next_page_token"`
 }
+
+// Lock defines model for Lock.
+type Lock struct {
+	Key string `json:"key"`
+
+	// Token Proof of being the holder. Renew and release need it.
+	Token string `json:"token"`
+
+	// Fence Grows with every grant of the key.
+	Fence int64 `json:"fence"`
+
+	// ExpiresAt By the database's clock. From this instant on the lock is free.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// SecondsLeft Whole seconds from now to expires_at, rounded down: for a caller whose clock differs.
+	SecondsLeft int64  `json:"seconds_left"`
+	Text        string `json:"text"`
+}
+
+// LockKey What is locked: any text of at most 255 bytes, compared exactly.
+//
+// Examples: machine:42:bmc
+type LockKey = string
+
+// LockProof The lock that the caller works under.
+type LockProof struct {
+	// Fence Grows with every grant of the key.
+	Fence Fence `json:"fence"`
+
+	// Key What is locked: any text of at most 255 bytes, compared exactly.
+	//
+	// Examples: machine:42:bmc
+	Key LockKey `json:"key"`
+}
+
+// LockRenewal defines model for LockRenewal.
+type LockRenewal struct {
+	// Key What is locked: any text of at most 255 bytes, compared exactly.
+	//
+	// Examples: machine:42:bmc
+	Key   LockKey   `json:"key"`
+	Token LockToken `json:"token"`
+
+	// TTLMs How long, in milliseconds; at most 7 days.
+	//
+	// Examples: 30000
+	TTLMs LockTTL `json:"ttl_ms"`
+}
+
+// LockRequest Examples: {"key":"machine:42:bmc","ttl_ms":30000}
+type LockRequest struct {
+	// Key What is locked: any text of at most 255 bytes, compared exactly.
+	//
+	// Examples: machine:42:bmc
+	Key LockKey `json:"key"`
+
+	// TTLMs How long, in milliseconds; at most 7 days.
+	//
+	// Examples: 30000
+	TTLMs LockTTL `json:"ttl_ms"`
+}
+
+// LockTTL How long, in milliseconds; at most 7 days.
+//
+// Examples: 30000
+type LockTTL = int64
+
+// LockToken defines model for LockToken.
+type LockToken = string
 
 // Medium defines model for Medium.
 type Medium string
@@ -1289,6 +1476,9 @@ type Problem struct {
 	// BindingID Examples: bnd_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 	BindingID BindingID `json:"binding_id,omitempty,omitzero"`
 	ServiceID string    `json:"service_id,omitempty,omitzero"`
+
+	// SecondsLeft How much longer the holder of a lock has it if it does not renew.
+	SecondsLeft int64 `json:"seconds_left,omitempty,omitzero"`
 }
 
 // ProblemCode Stable. A later release may add codes.
@@ -1560,6 +1750,9 @@ type ServerState string
 type ServerStateRequest struct {
 	Force bool `json:"force,omitempty,omitzero"`
 
+	// Lock The lock that the caller works under.
+	Lock LockProof `json:"lock,omitempty,omitzero"`
+
 	// Reason For people who read it later. No personal data, please.
 	Reason Explanation `json:"reason"`
 	State  ServerState `json:"state"`
@@ -1672,6 +1865,14 @@ type ListKeysParams struct {
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
 }
 
+// ReleaseLockParams defines parameters for ReleaseLock.
+type ReleaseLockParams struct {
+	Key LockKey `form:"key" json:"key"`
+
+	// LockToken The `token` of the lock.
+	LockToken LockToken `json:"Lock-Token"`
+}
+
 // ListOrganizationsParams defines parameters for ListOrganizations.
 type ListOrganizationsParams struct {
 	// PageSize 50 if left out. More than 500 counts as 500.
@@ -1765,6 +1966,12 @@ type SetFlagOverrideJSONRequestBody = FlagOverrideValue
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = NewKey
 
+// AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
+type AcquireLockJSONRequestBody = LockRequest
+
+// RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
+type RenewLockJSONRequestBody = LockRenewal
+
 // CreateOrganizationJSONRequestBody defines body for CreateOrganization for application/json ContentType.
 type CreateOrganizationJSONRequestBody = NewOrganization
 
@@ -1839,6 +2046,12 @@ type ServerInterface interface {
 	// SetFlagOverride Set an organization's own value of a release switch
 	// (PUT /v1/flags/{flag_key}/overrides/{organization_id})
 	SetFlagOverride(ctx echo.Context, flagKey FlagKey, organizationID OrganizationID) error
+	// ListJobs The periodic jobs of the process that answers, and how they fare there
+	// (GET /v1/jobs)
+	ListJobs(ctx echo.Context) error
+	// RunJob Run a job now and wait for it
+	// (POST /v1/jobs/{job_id}/run)
+	RunJob(ctx echo.Context, jobID JobID) error
 	// ListKeys List the organization's API keys, oldest first
 	// (GET /v1/keys)
 	ListKeys(ctx echo.Context, params ListKeysParams) error
@@ -1851,6 +2064,15 @@ type ServerInterface interface {
 	// GetKey Show an API key
 	// (GET /v1/keys/{key_id})
 	GetKey(ctx echo.Context, keyID KeyID) error
+	// ReleaseLock Give a lock back
+	// (DELETE /v1/locks)
+	ReleaseLock(ctx echo.Context, params ReleaseLockParams) error
+	// AcquireLock Take a lock on any text
+	// (POST /v1/locks)
+	AcquireLock(ctx echo.Context) error
+	// RenewLock Keep a lock for ttl_ms from now
+	// (POST /v1/locks/renew)
+	RenewLock(ctx echo.Context) error
 	// GetOrder Everything about an order, oldest first
 	// (GET /v1/orders/{order_id})
 	GetOrder(ctx echo.Context, orderID OrderID) error
@@ -2244,6 +2466,31 @@ func (w *ServerInterfaceWrapper) SetFlagOverride(ctx echo.Context) error {
 	return err
 }
 
+// ListJobs converts echo context to params.
+func (w *ServerInterfaceWrapper) ListJobs(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListJobs(ctx)
+	return err
+}
+
+// RunJob converts echo context to params.
+func (w *ServerInterfaceWrapper) RunJob(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "job_id" -------------
+	var jobID JobID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "job_id", ctx.Param("job_id"), &jobID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter job_id: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RunJob(ctx, jobID)
+	return err
+}
+
 // ListKeys converts echo context to params.
 func (w *ServerInterfaceWrapper) ListKeys(ctx echo.Context) error {
 	var err error
@@ -2307,6 +2554,61 @@ func (w *ServerInterfaceWrapper) GetKey(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetKey(ctx, keyID)
+	return err
+}
+
+// ReleaseLock converts echo context to params.
+func (w *ServerInterfaceWrapper) ReleaseLock(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReleaseLockParams
+	// ------------- Required query parameter "key" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "key", ctx.QueryParams(), &params.Key, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter key: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Required header parameter "Lock-Token" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lock-Token")]; found {
+		var LockToken LockToken
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lock-Token, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lock-Token", valueList[0], &LockToken, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lock-Token: %s", err))
+		}
+
+		params.LockToken = LockToken
+	} else {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Header parameter Lock-Token is required, but not found"))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReleaseLock(ctx, params)
+	return err
+}
+
+// AcquireLock converts echo context to params.
+func (w *ServerInterfaceWrapper) AcquireLock(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcquireLock(ctx)
+	return err
+}
+
+// RenewLock converts echo context to params.
+func (w *ServerInterfaceWrapper) RenewLock(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RenewLock(ctx)
 	return err
 }
 
@@ -2868,10 +3170,15 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.DELETE(options.BaseURL+"/v1/flags/:flag_key/overrides/:organization_id", wrapper.DeleteFlagOverride, options.OperationMiddlewares["deleteFlagOverride"]...)
 	router.GET(options.BaseURL+"/v1/flags/:flag_key/overrides/:organization_id", wrapper.GetFlagOverride, options.OperationMiddlewares["getFlagOverride"]...)
 	router.PUT(options.BaseURL+"/v1/flags/:flag_key/overrides/:organization_id", wrapper.SetFlagOverride, options.OperationMiddlewares["setFlagOverride"]...)
+	router.GET(options.BaseURL+"/v1/jobs", wrapper.ListJobs, options.OperationMiddlewares["listJobs"]...)
+	router.POST(options.BaseURL+"/v1/jobs/:job_id/run", wrapper.RunJob, options.OperationMiddlewares["runJob"]...)
 	router.GET(options.BaseURL+"/v1/keys", wrapper.ListKeys, options.OperationMiddlewares["listKeys"]...)
 	router.POST(options.BaseURL+"/v1/keys", wrapper.CreateKey, options.OperationMiddlewares["createKey"]...)
 	router.DELETE(options.BaseURL+"/v1/keys/:key_id", wrapper.RevokeKey, options.OperationMiddlewares["revokeKey"]...)
 	router.GET(options.BaseURL+"/v1/keys/:key_id", wrapper.GetKey, options.OperationMiddlewares["getKey"]...)
+	router.DELETE(options.BaseURL+"/v1/locks", wrapper.ReleaseLock, options.OperationMiddlewares["releaseLock"]...)
+	router.POST(options.BaseURL+"/v1/locks", wrapper.AcquireLock, options.OperationMiddlewares["acquireLock"]...)
+	router.POST(options.BaseURL+"/v1/locks/renew", wrapper.RenewLock, options.OperationMiddlewares["renewLock"]...)
 	router.GET(options.BaseURL+"/v1/orders/:order_id", wrapper.GetOrder, options.OperationMiddlewares["getOrder"]...)
 	router.GET(options.BaseURL+"/v1/organizations", wrapper.ListOrganizations, options.OperationMiddlewares["listOrganizations"]...)
 	router.POST(options.BaseURL+"/v1/organizations", wrapper.CreateOrganization, options.OperationMiddlewares["createOrganization"]...)
@@ -3505,6 +3812,83 @@ func (response SetFlagOverridedefaultApplicationProblemPlusJSONResponse) VisitSe
 	return err
 }
 
+type ListJobsRequestObject struct {
+}
+
+type ListJobsResponseObject interface {
+	VisitListJobsResponse(w http.ResponseWriter) error
+}
+
+type ListJobs200JSONResponse JobList
+
+func (response ListJobs200JSONResponse) VisitListJobsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListJobsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListJobsdefaultApplicationProblemPlusJSONResponse) VisitListJobsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RunJobRequestObject struct {
+	JobID JobID `json:"job_id"`
+}
+
+type RunJobResponseObject interface {
+	VisitRunJobResponse(w http.ResponseWriter) error
+}
+
+type RunJob200JSONResponse Job
+
+func (response RunJob200JSONResponse) VisitRunJobResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RunJobdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RunJobdefaultApplicationProblemPlusJSONResponse) VisitRunJobResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListKeysRequestObject struct {
 	Params ListKeysParams
 }
@@ -3658,6 +4042,117 @@ type GetKeydefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetKeydefaultApplicationProblemPlusJSONResponse) VisitGetKeyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReleaseLockRequestObject struct {
+	Params ReleaseLockParams
+}
+
+type ReleaseLockResponseObject interface {
+	VisitReleaseLockResponse(w http.ResponseWriter) error
+}
+
+type ReleaseLock204Response struct {
+}
+
+func (response ReleaseLock204Response) VisitReleaseLockResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ReleaseLockdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReleaseLockdefaultApplicationProblemPlusJSONResponse) VisitReleaseLockResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcquireLockRequestObject struct {
+	Body *AcquireLockJSONRequestBody
+}
+
+type AcquireLockResponseObject interface {
+	VisitAcquireLockResponse(w http.ResponseWriter) error
+}
+
+type AcquireLock201JSONResponse Lock
+
+func (response AcquireLock201JSONResponse) VisitAcquireLockResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcquireLockdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcquireLockdefaultApplicationProblemPlusJSONResponse) VisitAcquireLockResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RenewLockRequestObject struct {
+	Body *RenewLockJSONRequestBody
+}
+
+type RenewLockResponseObject interface {
+	VisitRenewLockResponse(w http.ResponseWriter) error
+}
+
+type RenewLock200JSONResponse Lock
+
+func (response RenewLock200JSONResponse) VisitRenewLockResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RenewLockdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RenewLockdefaultApplicationProblemPlusJSONResponse) VisitRenewLockResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4557,6 +5052,12 @@ type StrictServerInterface interface {
 	// SetFlagOverride Set an organization's own value of a release switch
 	// (PUT /v1/flags/{flag_key}/overrides/{organization_id})
 	SetFlagOverride(ctx context.Context, request SetFlagOverrideRequestObject) (SetFlagOverrideResponseObject, error)
+	// ListJobs The periodic jobs of the process that answers, and how they fare there
+	// (GET /v1/jobs)
+	ListJobs(ctx context.Context, request ListJobsRequestObject) (ListJobsResponseObject, error)
+	// RunJob Run a job now and wait for it
+	// (POST /v1/jobs/{job_id}/run)
+	RunJob(ctx context.Context, request RunJobRequestObject) (RunJobResponseObject, error)
 	// ListKeys List the organization's API keys, oldest first
 	// (GET /v1/keys)
 	ListKeys(ctx context.Context, request ListKeysRequestObject) (ListKeysResponseObject, error)
@@ -4569,6 +5070,15 @@ type StrictServerInterface interface {
 	// GetKey Show an API key
 	// (GET /v1/keys/{key_id})
 	GetKey(ctx context.Context, request GetKeyRequestObject) (GetKeyResponseObject, error)
+	// ReleaseLock Give a lock back
+	// (DELETE /v1/locks)
+	ReleaseLock(ctx context.Context, request ReleaseLockRequestObject) (ReleaseLockResponseObject, error)
+	// AcquireLock Take a lock on any text
+	// (POST /v1/locks)
+	AcquireLock(ctx context.Context, request AcquireLockRequestObject) (AcquireLockResponseObject, error)
+	// RenewLock Keep a lock for ttl_ms from now
+	// (POST /v1/locks/renew)
+	RenewLock(ctx context.Context, request RenewLockRequestObject) (RenewLockResponseObject, error)
 	// GetOrder Everything about an order, oldest first
 	// (GET /v1/orders/{order_id})
 	GetOrder(ctx context.Context, request GetOrderRequestObject) (GetOrderResponseObject, error)
@@ -5122,6 +5632,54 @@ func (sh *strictHandler) SetFlagOverride(ctx echo.Context, flagKey FlagKey, orga
 	return nil
 }
 
+// ListJobs operation middleware
+func (sh *strictHandler) ListJobs(ctx echo.Context) error {
+	var request ListJobsRequestObject
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListJobs(ctx.Request().Context(), request.(ListJobsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListJobs")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ListJobsResponseObject); ok {
+		return validResponse.VisitListJobsResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RunJob operation middleware
+func (sh *strictHandler) RunJob(ctx echo.Context, jobID JobID) error {
+	var request RunJobRequestObject
+
+	request.JobID = jobID
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RunJob(ctx.Request().Context(), request.(RunJobRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RunJob")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RunJobResponseObject); ok {
+		return validResponse.VisitRunJobResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ListKeys operation middleware
 func (sh *strictHandler) ListKeys(ctx echo.Context, params ListKeysParams) error {
 	var request ListKeysRequestObject
@@ -5237,6 +5795,123 @@ func (sh *strictHandler) GetKey(ctx echo.Context, keyID KeyID) error {
 		return err
 	} else if validResponse, ok := response.(GetKeyResponseObject); ok {
 		return validResponse.VisitGetKeyResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// ReleaseLock operation middleware
+func (sh *strictHandler) ReleaseLock(ctx echo.Context, params ReleaseLockParams) error {
+	var request ReleaseLockRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReleaseLock(ctx.Request().Context(), request.(ReleaseLockRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReleaseLock")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReleaseLockResponseObject); ok {
+		return validResponse.VisitReleaseLockResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// AcquireLock operation middleware
+func (sh *strictHandler) AcquireLock(ctx echo.Context) error {
+	var request AcquireLockRequestObject
+
+	var body AcquireLockJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcquireLock(ctx.Request().Context(), request.(AcquireLockRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcquireLock")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcquireLockResponseObject); ok {
+		return validResponse.VisitAcquireLockResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// RenewLock operation middleware
+func (sh *strictHandler) RenewLock(ctx echo.Context) error {
+	var request RenewLockRequestObject
+
+	var body RenewLockJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RenewLock(ctx.Request().Context(), request.(RenewLockRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RenewLock")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(RenewLockResponseObject); ok {
+		return validResponse.VisitRenewLockResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
