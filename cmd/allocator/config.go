@@ -16,6 +16,7 @@ type configCmd struct {
 	dataSettings
 	serviceSettings
 	serveSettings
+	lockSettings
 	logSettings
 }
 
@@ -60,7 +61,7 @@ func shownValue(value reflect.Value) string {
 	if !isSecret {
 		return fmt.Sprint(value.Interface())
 	}
-	if address, err := url.Parse(string(hidden)); err == nil && strings.HasPrefix(address.Scheme, "postgres") {
+	if address, err := url.Parse(string(hidden)); err == nil && (strings.HasPrefix(address.Scheme, "postgres") || strings.HasPrefix(address.Scheme, "redis")) {
 		return withoutPassword(address)
 	}
 	return hidden.String()

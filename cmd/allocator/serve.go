@@ -15,6 +15,7 @@ type serveCmd struct {
 	dataSettings
 	serviceSettings
 	serveSettings
+	lockSettings
 	logSettings
 }
 
@@ -51,8 +52,8 @@ func (c *serveCmd) serve(
 	if err != nil {
 		return err
 	}
-	options := serviceOptions{drainDelay: c.DrainDelay, pollOnly: c.BehindPooler}
-	s, err := newService(a, db, listener, options, log) //nolint:contextcheck // requests bring their own
+	options := serviceOptions{drainDelay: c.DrainDelay, pollOnly: c.BehindPooler, locks: c.lockSettings}
+	s, err := newService(ctx, a, db, listener, options, log) //nolint:contextcheck // requests bring their own
 	if err != nil {
 		return errors.Join(err, a.close(ctx))
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"allocator/locking"
 	"allocator/migrations"
 	"allocator/store/postgres"
 	"allocator/sweeper"
@@ -23,6 +24,7 @@ type service struct {
 	listener net.Listener
 	door     *httpapi.Server
 	sweeper  *sweeper.Sweeper
+	jobs     *jobs
 	log      *slog.Logger
 }
 
@@ -30,15 +32,30 @@ type service struct {
 type serviceOptions struct {
 	drainDelay time.Duration
 	pollOnly   bool // behind a pooler in transaction mode
+	locks      lockSettings
 }
 
-// newService prepares the door and the sweeper over the services.
-func newService(a *app, db *database, listener net.Listener, o serviceOptions, log *slog.Logger) (*service, error) {
+// newService prepares the door, the sweeper and the other jobs over the services.
+func newService(ctx context.Context, a *app, db *database, listener net.Listener, o serviceOptions, log *slog.Logger) (_ *service, err error) {
+	config, err := o.locks.config(db.url, o.pollOnly)
+	if err != nil {
+		return nil, err
+	}
+	periodic, err := newJobs(ctx, a, config, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, periodic.close(ctx))
+		}
+	}()
 	door, err := httpapi.New(httpapi.Deps{
 		Authenticator: a.keys, Attempts: a.audit, Ready: postgres.NewHealth(a.pool),
 		Reserver: a.allocator, Evaluator: a.allocator, Decisions: a.allocator,
 		Reservations: a.reservations, ReservationChanges: a.reservations, Bindings: a.reservations, ServerStates: a.reservations,
 		Servers: a.servers, Events: postgres.NewEvents(a.pool),
+		Locks: locking.NewGrants(postgres.NewLocks(a.pool)), Jobs: periodic,
 		Organizations: a.organizations, Keys: a.keys, Flags: a.flags, Audit: a.audit,
 		Log: log, Version: version, DrainDelay: o.drainDelay,
 	})
@@ -51,7 +68,7 @@ func newService(a *app, db *database, listener net.Listener, o serviceOptions, l
 	if err != nil {
 		return nil, err
 	}
-	return &service{app: a, db: db, listener: listener, door: door, sweeper: sweeps, log: log}, nil
+	return &service{app: a, db: db, listener: listener, door: door, sweeper: sweeps, jobs: periodic, log: log}, nil
 }
 
 // run serves until ctx ends or something that it cannot do without has failed; ready is called once it serves. Then
@@ -62,17 +79,17 @@ func (s *service) run(ctx context.Context, ready func()) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
-	var jobs sync.WaitGroup
-	jobs.Go(func() { s.app.flags.Run(background, s.log) })
-	jobs.Go(func() { s.app.audit.Run(background, s.log) })
-	jobs.Go(func() { s.app.keys.Run(background, s.log) })
-	jobs.Go(func() {
+	var working sync.WaitGroup
+	working.Go(func() { s.jobs.Run(background) })
+	working.Go(func() { s.app.audit.Run(background, s.log) })
+	working.Go(func() { s.app.keys.Run(background, s.log) })
+	working.Go(func() {
 		if err := s.sweeper.Run(background); err != nil {
 			s.log.ErrorContext(ctx, "the sweeper ended", "error", err)
 			end(err)
 		}
 	})
-	jobs.Go(func() {
+	working.Go(func() {
 		select {
 		case <-s.db.died():
 			end(s.db.own.Err())
@@ -84,7 +101,8 @@ func (s *service) run(ctx context.Context, ready func()) error {
 	err := s.door.Serve(serving, s.listener)
 	s.log.InfoContext(ctx, "no new requests are taken; the rest of the service stops")
 	stop()
-	jobs.Wait()
+	working.Wait()
+	err = errors.Join(err, s.jobs.close(ctx))
 	if ctx.Err() == nil {
 		err = errors.Join(err, context.Cause(serving))
 	}

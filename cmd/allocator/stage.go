@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"allocator/identity"
+	"allocator/locking"
 )
 
 // demoHold is how long a reservation holds its server while the demo waits for one to expire.
@@ -49,7 +50,9 @@ func setStage(ctx context.Context, p *process, postgresBin string) (_ *stage, er
 	if s.db, err = openDatabase(ctx, p, databaseSettings{}, dataSettings{DataDir: dir, PostgresBin: postgresBin}, log); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	running, key, err := raise(ctx, p, s.db, listener, raiseOptions{dataDir: dir, minHold: time.Second}, log)
+	running, key, err := raise(ctx, p, s.db, listener, raiseOptions{
+		dataDir: dir, minHold: time.Second, service: serviceOptions{locks: lockSettings{LockBackend: locking.BackendMemory, LockSingleNode: true}},
+	}, log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}

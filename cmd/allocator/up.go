@@ -13,6 +13,7 @@ type upCmd struct {
 	databaseSettings
 	dataSettings
 	serviceSettings
+	lockSettings
 	LogLevel slog.Level `name:"log-level" default:"warn" placeholder:"LEVEL" setting:"LOG_LEVEL" help:"debug, info, warn or error."`
 }
 
@@ -52,7 +53,7 @@ func (c *upCmd) serve(ctx context.Context, p *process, db *database, listener ne
 		return err
 	}
 	s, key, err := raise(ctx, p, db, listener, raiseOptions{
-		dataDir: c.DataDir, tokenKeys: c.HoldTokenKeys, service: serviceOptions{drainDelay: c.DrainDelay},
+		dataDir: c.DataDir, tokenKeys: c.HoldTokenKeys, service: serviceOptions{drainDelay: c.DrainDelay, locks: c.lockSettings},
 	}, log)
 	if err != nil {
 		return err
