@@ -35,6 +35,8 @@ func checkHeaders(c echo.Context, op *operation) error {
 			header.Set(p.name, strings.Join(values, ", "))
 			values = header.Values(p.name)
 			fallthrough
+		case p.required && len(values) == 0:
+			faults = append(faults, missingParameter("header:"+p.name))
 		case len(values) > 0:
 			faults = append(faults, p.check("header:"+p.name, values)...)
 		}

@@ -42,7 +42,8 @@ var loggedIDs = map[string]bool{
 	"reservation_id": true, "order_id": true, "decision_id": true, "binding_id": true, "server_id": true, "key_id": true,
 }
 
-// checkQuery holds the query against the contract: no unknown parameter, none repeated that is single, each well formed.
+// checkQuery holds the query against the contract: no unknown parameter, none repeated that is single, none missing, each
+// well formed.
 func checkQuery(c echo.Context, op *operation) error {
 	query, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
@@ -61,7 +62,16 @@ func checkQuery(c echo.Context, op *operation) error {
 		}
 		faults = append(faults, op.params[i].check("query:"+name, values)...)
 	}
+	for _, p := range op.params {
+		if p.in == "query" && p.required && !query.Has(p.name) {
+			faults = append(faults, missingParameter("query:"+p.name))
+		}
+	}
 	return refuseFaults(faults)
+}
+
+func missingParameter(pointer string) strictjson.Fault {
+	return strictjson.Fault{Pointer: pointer, Code: strictjson.CodeRequired, Detail: "It is missing."}
 }
 
 // check holds the values of one parameter against the contract.

@@ -1,6 +1,9 @@
 package httpapi_test
 
-import "fmt"
+import (
+	"fmt"
+	"net/url"
+)
 
 // recipe says how to make a call of one operation that succeeds. The matrices walk over all of them, so a new operation
 // must be given one, and placed as to the switch.
@@ -88,6 +91,20 @@ var recipes = map[string]recipe{
 	"getServer":      on("/v1/servers/", func(w *world) string { return w.addServer(1024) }, "GET", "", ""),
 	"updateServer":   on("/v1/servers/", func(w *world) string { return w.addServer(1024) }, "PATCH", "", `{"tags":["new"]}`, "If-Match", `"1"`),
 	"setServerState": on("/v1/servers/", func(w *world) string { return w.addServer(1024) }, "POST", "/state", `{"state":"maintenance","reason":"fan"}`),
+
+	"acquireLock": {want: 201, make: func(w *world) call {
+		return call{method: "POST", path: "/v1/locks", body: fmt.Sprintf(`{"key":"machine:%d:bmc","ttl_ms":60000}`, w.next())}
+	}},
+	"renewLock": {want: 200, make: func(w *world) call {
+		lock := w.lock("acme:all")
+		return call{method: "POST", path: "/v1/locks/renew", body: fmt.Sprintf(`{"key":%q,"token":%q,"ttl_ms":60000}`, lock.text("key"), lock.text("token"))}
+	}},
+	"releaseLock": {want: 204, make: func(w *world) call {
+		lock := w.lock("acme:all")
+		return call{method: "DELETE", path: "/v1/locks?key=" + url.QueryEscape(lock.text("key")), header: headersOf("Lock-Token", lock.text("token"))}
+	}},
+	"listJobs": {want: 200, make: simple("GET", "/v1/jobs", "")},
+	"runJob":   {want: 200, make: simple("POST", "/v1/jobs/plain/run", "")},
 
 	"listOrganizations": {want: 200, make: simple("GET", "/v1/organizations", "")},
 	"createOrganization": {want: 201, make: func(w *world) call {

@@ -17,6 +17,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/locking"
 	"allocator/reservation"
 	"allocator/store/postgres"
 	"allocator/store/postgres/postgrestest"
@@ -33,6 +34,7 @@ type world struct {
 	door   *httpapi.Server
 	keys   *identity.Keys
 	flags  *featureflags.Flags
+	jobs   *testJobs
 	log    *lockedBuffer
 	spec   *contract
 
@@ -67,11 +69,13 @@ func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *wor
 	organizations := identity.NewOrganizations(postgres.NewOrganizations(pool), time.Second)
 	w.keys = identity.NewKeys(postgres.NewKeys(pool), time.Now)
 	audit := events.NewAudit(postgres.NewAudit(pool), time.Now)
+	w.jobs = newTestJobs(tb)
 	w.door, err = httpapi.New(httpapi.Deps{
 		Authenticator: w.keys, Attempts: audit, Ready: ready,
 		Reserver: allocator, Evaluator: allocator, Decisions: allocator,
 		Reservations: reservations, ReservationChanges: reservations, Bindings: reservations, ServerStates: reservations,
 		Servers: inventory.NewService(postgres.NewServers(pool)), Events: postgres.NewEvents(pool),
+		Locks: locking.NewGrants(postgres.NewLocks(pool)), Jobs: w.jobs,
 		Organizations: organizations, Keys: w.keys, Flags: w.flags, Audit: audit,
 		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "1.2.3-test",
 	})
