@@ -43,7 +43,8 @@ func (b *locksBundle) serverState(t *testing.T) (state string, version, events i
 // What is written under a lock carries its fence, and only the newest fence of the key writes: a holder that slept
 // through the end of its lock changes nothing once somebody else has had it.
 //
-// Requirements: L37. Case: LE-01
+// Requirements: L37.
+// Cases: LE-01.
 func TestOnlyTheNewestFenceWrites(t *testing.T) {
 	t.Parallel()
 	b, change := setupFence(t)
@@ -91,7 +92,8 @@ func TestFenceOfAForgottenLockIsStale(t *testing.T) {
 
 // The fence is looked at when the server has been had: a lock that is lost while its holder waits for the server is lost.
 //
-// Requirements: L37. Case: LE-01
+// Requirements: L37.
+// Cases: LE-01.
 func TestFenceIsReadAfterTheWaitForTheServer(t *testing.T) {
 	t.Parallel()
 	b, change := setupFence(t)
@@ -109,7 +111,8 @@ func TestFenceIsReadAfterTheWaitForTheServer(t *testing.T) {
 
 // A grant that is on its way counts: whoever shows the older fence waits for it, and is refused.
 //
-// Requirements: L37. Case: LE-01
+// Requirements: L37.
+// Cases: LE-01.
 func TestFenceWaitsForAGrantOnItsWay(t *testing.T) {
 	t.Parallel()
 	b, change := setupFence(t)
@@ -127,7 +130,8 @@ func TestFenceWaitsForAGrantOnItsWay(t *testing.T) {
 // Nobody is granted the lock between the look at the fence and the commit of what it protects: the next holder finds
 // all that was written under the old fence.
 //
-// Requirements: L27, L37. Case: LE-01
+// Requirements: L27, L37.
+// Cases: LE-01.
 func TestGrantWaitsForWhatItsFenceProtects(t *testing.T) {
 	t.Parallel()
 	b, _ := setupFence(t)

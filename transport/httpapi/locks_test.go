@@ -68,7 +68,8 @@ func TestLocks(t *testing.T) {
 
 // A lock that is not the caller's is neither renewed nor released, whatever the reason, and is told in one way.
 //
-// Requirements: L05, L08, L09, L37. Case: LE-01
+// Requirements: L05, L08, L09, L37.
+// Cases: LE-01.
 func TestLockLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,7 +173,8 @@ func TestLocksWithoutTheDatabase(t *testing.T) {
 
 // A change of a server's state under a lock is done by the newest holder alone.
 //
-// Requirements: L37. Case: LE-01
+// Requirements: L37.
+// Cases: LE-01.
 func TestServerStateUnderALock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -206,7 +208,8 @@ func TestServerStateUnderALock(t *testing.T) {
 // Holders that lost a lock and the one that has it all write at once: what stands was written in the order in which they
 // had it, and nobody wrote after a later one.
 //
-// Requirements: L37. Case: LE-01
+// Requirements: L37.
+// Cases: LE-01.
 func TestStaleHoldersRaceForTheState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
