@@ -96,12 +96,17 @@ func (x *index) apply(news News) {
 	x.letGo()
 }
 
+// setBack is how far the database's clock must be behind where it was to have been set back. Less is the time that a
+// read took that began earlier than another.
+const setBack = 10 * time.Second
+
 // forgetUnless forgets everything if the database is not the one that it was: a standby that took over, or a backup that
-// was restored, may lack what was read, and begins again with numbers of transactions that were read before.
-func (x *index) forgetUnless(epoch string) (forgotten bool) {
+// was restored, may lack what was read, and begins again with numbers of transactions that were read before. By a clock
+// that was set back, holds live again that had been let go.
+func (x *index) forgetUnless(epoch string, at time.Time) (forgotten bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.epoch == "" || x.epoch == epoch {
+	if x.epoch == "" || x.epoch == epoch && x.now.Sub(at) < setBack {
 		return false
 	}
 	x.servers, x.kinds, x.due = nil, nil, nil

@@ -236,13 +236,29 @@ func TestCatalogForgetsAnotherDatabase(t *testing.T) {
 	news := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}, Held: true, HeldUntil: 1000}})
 	news.Epoch = "1"
 	x.apply(news)
-	require.False(t, x.forgetUnless("1"))
+	require.False(t, x.forgetUnless("1", x.now.Add(-setBack/2)), "another read began earlier")
 	require.Equal(t, Horizon(1), x.position())
-	require.True(t, x.forgetUnless("2"))
+	require.True(t, x.forgetUnless("2", x.now))
 	require.Zero(t, x.position())
 	require.Equal(t, CauseInventoryEmpty, x.overview(&Requirements{}, "", nobodyTries).cause)
 	fresh := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}})
 	fresh.Epoch, fresh.Horizon = "2", 1
 	x.apply(fresh)
 	require.Equal(t, 1, x.overview(&Requirements{}, "", nobodyTries).eligible)
+}
+
+// When the database's clock was set back, holds live again that had been let go.
+//
+// Faults: F-T2.
+func TestCatalogForgetsWhenTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	x := newIndex()
+	news := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}, Held: true, HeldUntil: 1000}})
+	news.Epoch, news.At = "1", time.UnixMicro(1000)
+	x.apply(news)
+	require.Equal(t, 1, x.overview(&Requirements{}, "", nobodyTries).eligible)
+	news.At = news.At.Add(-time.Hour)
+	require.True(t, x.forgetUnless("1", news.At))
+	x.apply(news)
+	require.Zero(t, x.overview(&Requirements{}, "", nobodyTries).eligible)
 }

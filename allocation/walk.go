@@ -148,7 +148,7 @@ func (w *walk) look() {
 func (w *walk) news(ctx context.Context, since Horizon) (News, error) {
 	news, err := w.tx.News(ctx, w.caller.Organization, since)
 	w.read = err == nil
-	if err == nil && w.known.forgetUnless(news.Epoch) {
+	if err == nil && w.known.forgetUnless(news.Epoch, news.At) {
 		return w.tx.News(ctx, w.caller.Organization, 0)
 	}
 	return news, err

@@ -31,7 +31,11 @@ type Options struct {
 
 // Sweeper is the running worker of one process. Any number of processes may run one; River elects which of them starts
 // the periodic jobs.
-type Sweeper struct{ client *river.Client[pgx.Tx] }
+type Sweeper struct {
+	client *river.Client[pgx.Tx]
+	pool   *pgxpool.Pool
+	log    *slog.Logger
+}
 
 // New prepares the worker over the pool, whose database has River's tables.
 func New(pool *pgxpool.Pool, o Options) (*Sweeper, error) {
@@ -56,7 +60,7 @@ func New(pool *pgxpool.Pool, o Options) (*Sweeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sweeper: %w", err)
 	}
-	return &Sweeper{client: client}, nil
+	return &Sweeper{client: client, pool: pool, log: o.Log}, nil
 }
 
 // periodicJobs run on start as well, so that a restart does not leave what expired meanwhile for another minute.
@@ -84,7 +88,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	if err := s.client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("start the sweeper: %w", err)
 	}
-	<-ctx.Done()
+	correctClocks(ctx, s.pool, s.log)
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*softStop)
 	defer cancel()
 	if err := s.client.Stop(stop); err != nil {

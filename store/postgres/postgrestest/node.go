@@ -3,6 +3,7 @@
 package postgrestest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,6 +38,7 @@ type NodeOptions struct {
 	Settings map[string]string // of PostgreSQL, on its command line
 	Env      []string          // of its process, beside what it always has
 	Home     string            // where its data lies; default a directory of its own
+	Inside   string            // what its own process calls Home, where that differs
 	Address  string            // where it listens; default 127.0.0.1
 	Before   []string          // words before its command, such as "ip netns exec name"
 }
@@ -213,7 +215,7 @@ func (n *Node) TryStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	words := slices.Concat(n.options.Before, []string{n.Bin("postgres")}, n.arguments())
+	words := slices.Concat(n.options.Before, n.asOwner(), []string{n.Bin("postgres")}, n.arguments())
 	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // it outlives every context, and is ended by name
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.home, log, log
 	cmd.Env = append([]string{"LC_ALL=C", "TZ=UTC", "HOME=" + n.home, "PATH=" + os.Getenv("PATH")}, n.options.Env...)
@@ -234,6 +236,14 @@ func (n *Node) TryStart(ctx context.Context) error {
 	return n.ready(ctx)
 }
 
+// asOwner are the words with which a command that has to begin as root becomes the data's owner.
+func (n *Node) asOwner() []string {
+	if len(n.options.Before) == 0 || n.owner == nil {
+		return nil
+	}
+	return []string{"setpriv", "--reuid", fmt.Sprint(n.owner.Uid), "--regid", fmt.Sprint(n.owner.Gid), "--clear-groups"}
+}
+
 func (n *Node) arguments() []string {
 	settings := map[string]string{
 		"listen_addresses": n.options.Address, "unix_socket_directories": "", "port": strconv.Itoa(n.port),
@@ -241,7 +251,7 @@ func (n *Node) arguments() []string {
 		"wal_keep_size": "64MB", "wal_retrieve_retry_interval": "200ms",
 	}
 	maps.Copy(settings, n.options.Settings)
-	arguments := []string{"-D", n.data()}
+	arguments := []string{"-D", filepath.Join(cmp.Or(n.options.Inside, n.home), "pgdata")}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		arguments = append(arguments, "-c", name+"="+settings[name])
 	}
