@@ -12,6 +12,7 @@ CREATE TABLE locks (
     organization_id text COLLATE "C" NOT NULL REFERENCES organizations (id),
     key             text COLLATE "C" NOT NULL,
     token           bytea NOT NULL, -- whoever knows it is the holder; empty in a released lock
+    digest          bigint, -- XXH3-64 of the token, which SQL cannot compute; a lock without one matches no digest
     fence           bigint NOT NULL,
     expires_at      timestamptz NOT NULL, -- -infinity in a released lock
     changed_at      timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -88,3 +88,9 @@ const MinRenewalCeiling = 60 * time.Minute
 
 // RenewalCeiling returns how long after its creation a reservation made with the given hold time may live at most.
 func RenewalCeiling(holdTime time.Duration) time.Duration { return max(MinRenewalCeiling, holdTime) }
+
+// Countdown is a reservation's state and what is left of its hold, both at one instant of the store's clock.
+type Countdown struct {
+	State State
+	Left  time.Duration // zero unless State holds the server
+}

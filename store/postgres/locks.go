@@ -30,24 +30,29 @@ const lockFenceKept = `interval '1 day'`
 const (
 	fromNow = `clock_timestamp() + $4::bigint * interval '1 millisecond'`
 
+	// until is an instant in milliseconds since 1970 if there is one, and else fromNow.
+	until = `coalesce('epoch'::timestamptz + $6::bigint * interval '1 millisecond', ` + fromNow + `)`
+
 	// acquireLockSQL looks before it inserts, so that asking for a live lock neither writes nor waits for anybody. Two who
 	// meet at a dead or a new one are put in order by the primary key: the second looks again under the row's lock, with a
 	// clock read after the wait. Its fence is drawn there as well.
 	acquireLockSQL = `
 		WITH taken AS (
-			INSERT INTO locks AS held (organization_id, key, token, fence, expires_at)
-			SELECT $1, $2, $3, nextval('lock_fences'), ` + fromNow + `
+			INSERT INTO locks AS held (organization_id, key, token, digest, fence, expires_at)
+			SELECT $1, $2, $3, $5, nextval('lock_fences'), ` + until + `
 			WHERE NOT EXISTS (SELECT FROM locks WHERE organization_id = $1 AND key = $2 AND expires_at > clock_timestamp())
 			ON CONFLICT (organization_id, key) DO UPDATE
-			SET token = excluded.token, fence = nextval('lock_fences'), expires_at = ` + fromNow + `, changed_at = clock_timestamp()
+			SET token = excluded.token, digest = excluded.digest, fence = nextval('lock_fences'), expires_at = ` + until + `,
+				changed_at = clock_timestamp()
 			WHERE held.expires_at <= clock_timestamp()
 			RETURNING fence, expires_at
 		)
-		SELECT true, fence, expires_at, 0::float8 FROM taken
+		SELECT true, fence, expires_at, 0::float8, NULL::bytea FROM taken
 		UNION ALL
-		SELECT false, 0, NULL, coalesce((
-			SELECT greatest(0, extract(epoch FROM expires_at - clock_timestamp()))
-			FROM locks WHERE organization_id = $1 AND key = $2 AND isfinite(expires_at)), 0)
+		SELECT false, 0, NULL, coalesce(greatest(0, extract(epoch FROM had.expires_at - clock_timestamp())), 0),
+			CASE WHEN had.expires_at > clock_timestamp() THEN had.token END
+		FROM (VALUES (1)) refused
+		LEFT JOIN locks had ON organization_id = $1 AND key = $2 AND isfinite(expires_at)
 		WHERE NOT EXISTS (SELECT FROM taken)`
 
 	// renewLockSQL takes the row before it looks at the clock, or a wait for the row would be time that nobody counted.
@@ -60,7 +65,7 @@ const (
 		RETURNING locks.fence, locks.expires_at`
 
 	releaseLockSQL = `
-		UPDATE locks SET token = '', expires_at = '-infinity', changed_at = clock_timestamp()
+		UPDATE locks SET token = '', digest = NULL, expires_at = '-infinity', changed_at = clock_timestamp()
 		WHERE organization_id = $1 AND key = $2 AND token = $3 AND expires_at > clock_timestamp()`
 
 	// fenceSQL waits for whoever is being granted the lock, and keeps the next one waiting until the transaction ends.
@@ -75,19 +80,27 @@ const (
 
 // Acquire implements locking.GrantStore.
 func (s *Locks) Acquire(ctx context.Context, organizationID, key, token string, ttl time.Duration) (locking.Asked, error) {
-	var asked locking.Asked
+	asked, _, err := s.acquire(ctx, organizationID, key, token, locking.Until{After: ttl})
+	return asked, err
+}
+
+// acquire also tells the token of whoever has the lock; nil if that was not seen.
+func (s *Locks) acquire(
+	ctx context.Context, organizationID, key, token string, until locking.Until,
+) (asked locking.Asked, holder []byte, err error) {
 	var expires *time.Time
 	var left float64
-	err := s.pool.QueryRow(ctx, acquireLockSQL, organizationID, key, []byte(token), ttl.Milliseconds()).
-		Scan(&asked.Granted, &asked.Fence, &expires, &left)
+	after, at := untilArgs(until)
+	err = s.pool.QueryRow(ctx, acquireLockSQL, organizationID, key, []byte(token), after, digestOf(token), at).
+		Scan(&asked.Granted, &asked.Fence, &expires, &left, &holder)
 	if err != nil {
-		return locking.Asked{}, lockFailed("take a lock", err)
+		return locking.Asked{}, nil, lockFailed("take a lock", err)
 	}
 	if asked.Granted {
 		asked.ExpiresAt = expires.UTC()
 	}
 	asked.Left = time.Duration(left * float64(time.Second))
-	return asked, nil
+	return asked, holder, nil
 }
 
 // Renew implements locking.GrantStore.

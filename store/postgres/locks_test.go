@@ -246,7 +246,7 @@ func TestGrantTakenDuringTheWaitIsContention(t *testing.T) {
 	b.take(t, "key", time.Minute)
 	b.advance(t, time.Minute)
 	slow := b.begin(t)
-	_, err := slow.Exec(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(60_000))
+	_, err := slow.Exec(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(60_000), int64(0), nil)
 	require.NoError(t, err)
 
 	outcome := make(chan *locking.Grant, 1)
