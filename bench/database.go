@@ -75,7 +75,7 @@ func mustBeEmpty(ctx context.Context, admin *pgxpool.Pool) error {
 	var relations, schemas int
 	err := admin.QueryRow(ctx, `SELECT
 			(SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-				WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_toast%' AND n.nspname NOT LIKE 'pg\_temp%'),
+				WHERE n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'),
 			(SELECT count(*) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' AND nspname NOT IN ('information_schema', 'public'))`).
 		Scan(&relations, &schemas)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,14 +39,14 @@ func openDoor(ctx context.Context, w *world, callers int) (*door, error) {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	audit := events.NewAudit(postgres.NewAudit(w.pool), time.Now)
-	server, err := httpapi.New(httpapi.Deps{
+	server, err := httpapi.New(httpapi.Deps{ //nolint:contextcheck // requests bring their own
 		Authenticator: keys, Attempts: audit, Ready: postgres.NewHealth(w.pool),
 		Reserver: w.allocator, Evaluator: w.allocator, Decisions: w.allocator,
 		Reservations: w.reservations, ReservationChanges: w.reservations, Bindings: w.reservations, ServerStates: w.reservations,
 		Servers: inventory.NewService(postgres.NewServers(w.pool)), Events: postgres.NewEvents(w.pool),
 		Organizations: identity.NewOrganizations(postgres.NewOrganizations(w.pool), time.Minute), Keys: keys,
 		Flags: featureflags.New(postgres.NewFlags(w.pool)), Audit: audit,
-		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)), Version: "bench",
+		Log: slog.New(slog.NewJSONHandler(written{}, nil)), Version: "bench",
 	})
 	if err != nil {
 		return nil, err
@@ -66,6 +65,12 @@ func openDoor(ctx context.Context, w *world, callers int) (*door, error) {
 	return d, nil
 }
 
+// written takes the log and throws it away; slog's own discarding handler would not even be asked to write it.
+type written struct{}
+
+// Write implements io.Writer.
+func (written) Write(p []byte) (int, error) { return len(p), nil }
+
 // keepingClient keeps a connection for each caller.
 func keepingClient(callers int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConns: callers, MaxIdleConnsPerHost: callers, IdleConnTimeout: time.Minute}}
@@ -78,12 +83,14 @@ func (d *door) close() error {
 }
 
 // reserve makes the reservations of the contender "reserve" through the door, with the product's own client.
-func (d *door) reserve(w *world) *contender {
+func (d *door) reserve(w *world) *contender { return d.reserveAs(w, w.mixed) }
+
+func (d *door) reserveAs(w *world, draw drawing) *contender {
 	var wanted []client.ReservationRequest
 	return &contender{
 		name: "http", most: w.most(),
 		prepare: func(ctx context.Context, round string) (err error) {
-			wanted, err = wireRequests(orders(w.most(), round, w.seed))
+			wanted, err = wireRequests(draw(round))
 			return errors.Join(err, w.warm(ctx, round))
 		},
 		do: func(ctx context.Context, i int) (bool, error) {

@@ -41,7 +41,7 @@ func (w *world) byHand(name string, hold func(ctx context.Context, o order) (boo
 	return &contender{
 		name: name, most: w.most(),
 		prepare: func(_ context.Context, round string) error {
-			wanted = orders(w.most(), round, w.seed)
+			wanted = w.mixed(round)
 			return nil
 		},
 		do: func(ctx context.Context, i int) (bool, error) { return hold(ctx, wanted[i]) },

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -70,7 +71,8 @@ const epoch = 1767225600000
 // serverID is a UUIDv7 that depends on the seed alone, as the order of equals does.
 func serverID(i int, random *rand.Rand) uuid.UUID {
 	var id uuid.UUID
-	binary.BigEndian.PutUint64(id[:8], uint64(epoch+i)<<16|0x7000|random.Uint64()&0x0fff) //nolint:gosec // no overflow before the year 10889
+	at := uint64(epoch + i) //nolint:gosec // positive
+	binary.BigEndian.PutUint64(id[:8], at<<16|0x7000|random.Uint64()&0x0fff)
 	binary.BigEndian.PutUint64(id[8:], random.Uint64()&0x3fffffffffffffff|0x8000000000000000)
 	return id
 }
@@ -102,10 +104,7 @@ func (v *inventoryOf) row(i int) []any {
 	s, copied := &v.rows[i%len(v.rows)], i/len(v.rows)
 	halls := v.halls[s.Site]
 	hall := halls[copied%len(halls)]
-	attributes := map[string]string{}
-	for name, value := range s.attributes {
-		attributes[name] = value
-	}
+	attributes := maps.Clone(s.attributes)
 	attributes["datacenter"] = hall
 	var price, currency any
 	if s.Price != nil {

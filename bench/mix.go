@@ -21,11 +21,13 @@ type class struct {
 
 var classes = []class{
 	{
-		"64 GB", 'b', 604, allocation.Requirements{Memory: allocation.MemoryRequirements{MiBMin: 64 << 10}},
+		"64 GB", 'b', 604,
+		allocation.Requirements{Memory: allocation.MemoryRequirements{MiBMin: 64 << 10}},
 		`s.memory_mib >= 65536`,
 	},
 	{
-		"64 GB ECC, 2 NVMe", 'g', 185, allocation.Requirements{
+		"64 GB ECC, 2 NVMe", 'g', 185,
+		allocation.Requirements{
 			Memory: allocation.MemoryRequirements{MiBMin: 64 << 10, ECC: new(true)},
 			Drives: []allocation.DriveGroup{{CountMin: 2, NominalGBMin: 480, Medium: inventory.MediumSSD, Interface: "nvme"}},
 		},
@@ -33,24 +35,28 @@ var classes = []class{
 			WHERE d ->> 'medium' = 'ssd' AND d ->> 'interface' = 'nvme' AND (d ->> 'nominal_gb')::int >= 480) >= 2`,
 	},
 	{
-		"128 GB, FSN1 or HEL1", 'k', 99, allocation.Requirements{
+		"128 GB, FSN1 or HEL1", 'k', 99,
+		allocation.Requirements{
 			Sites: []string{"FSN1", "HEL1"}, Memory: allocation.MemoryRequirements{MiBMin: 128 << 10},
 		},
 		`s.site IN ('FSN1', 'HEL1') AND s.memory_mib >= 131072`,
 	},
 	{
-		"2 HDD of 2 TB", 'm', 90, allocation.Requirements{
+		"2 HDD of 2 TB", 'm', 90,
+		allocation.Requirements{
 			Drives: []allocation.DriveGroup{{CountMin: 2, NominalGBMin: 2000, Medium: inventory.MediumHDD}},
 		},
 		`(SELECT sum((d ->> 'count')::int) FROM jsonb_array_elements(s.drives) d
 			WHERE d ->> 'medium' = 'hdd' AND (d ->> 'nominal_gb')::int >= 2000) >= 2`,
 	},
 	{
-		"at most 60 EUR", 'a', 16, allocation.Requirements{Price: &allocation.PriceLimit{Currency: "EUR", MonthlyMax: amount("60")}},
+		"at most 60 EUR", 'a', 16,
+		allocation.Requirements{Price: &allocation.PriceLimit{Currency: "EUR", MonthlyMax: amount("60")}},
 		`s.price_currency = 'EUR' AND s.price_amount <= 60`,
 	},
 	{
-		"GPU", 'o', 6, allocation.Requirements{GPU: &allocation.GPURequirements{CountMin: 1}},
+		"GPU", 'o', 6,
+		allocation.Requirements{GPU: &allocation.GPURequirements{CountMin: 1}},
 		`(SELECT sum((g ->> 'count')::int) FROM jsonb_array_elements(s.gpus) g) >= 1`,
 	},
 }
@@ -90,14 +96,28 @@ type order struct {
 	*class
 }
 
-// orders draws the requests of one round; every contender of a round gets the same, but for their names.
-func orders(n int, round string, seed uint64) []order {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same requests for the same seed
-	drawn := make([]order, n)
+// drawing makes the requests of one round. Every contender of a round gets the same, but for their names.
+type drawing func(round string) []order
+
+// mixed draws them by the classes' shares.
+func (w *world) mixed(round string) []order {
+	random := rand.New(rand.NewPCG(w.seed, 1)) //nolint:gosec // the same requests for the same seed
+	drawn := make([]order, w.most())
 	for i := range drawn {
 		drawn[i] = order{round + strconv.Itoa(i), drawClass(random)}
 	}
 	return drawn
+}
+
+// following asks for what the trace asks for.
+func following(at []arrival) drawing {
+	return func(round string) []order {
+		drawn := make([]order, len(at))
+		for i := range drawn {
+			drawn[i] = order{round + strconv.Itoa(i), at[i].class}
+		}
+		return drawn
+	}
 }
 
 func (o order) request() allocation.Request { return request(o.name, o.wanted) }

@@ -15,9 +15,11 @@ type Options struct {
 	Duration    time.Duration // of one contender in one round, at most
 	Repetitions int           // rounds; the median of fewer than five says little
 	Only        []string      // names of contenders and measures; none: all
+	TraceTime   time.Duration // how much of the trace is played in each round
 	MaxConns    int32         // of the pool that all contenders share
 	Seed        uint64        // equal seeds make equal stocks, orders of contenders and requests
 
+	History  int    // with how many ended reservations in the tables reservations are measured once more
 	RedisURL string // for what takes a lock in Redis; empty: one is started, if there is a program for it
 
 	// Statements tells what each statement costs the database, which must have pg_stat_statements loaded. It slows
@@ -44,7 +46,7 @@ func Stocks() []Stock { return []Stock{AllFree, NearlySold} }
 func Names() []string {
 	return []string{
 		"limit", "reserve", "http", "sql-list", "locked-set", "serializable", "redis-lock", "pgbench",
-		"convert", "refuse", "select-1", "capacity", "start", "evaluate", "memory",
+		"convert", "refuse", "select-1", "capacity", "bare-redis", "lock-redis", "trace", "start", "evaluate", "memory",
 	}
 }
 

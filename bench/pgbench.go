@@ -19,11 +19,12 @@ import (
 // driver. Its servers are numbered in a table, of which each client takes every n-th.
 const pgbenchScript = `\set i :i + 1
 \set n :i * :clients + :client_id
-WITH free AS (SELECT id FROM servers WHERE organization_id = 'bench' AND id = (SELECT id FROM bench_free WHERE n = :n) FOR UPDATE SKIP LOCKED)
+WITH free AS (SELECT id FROM servers WHERE organization_id = 'bench' AND id = (SELECT id FROM bench_free WHERE n = :n)
+	FOR UPDATE SKIP LOCKED)
 INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, created_by_kind, expires_at, max_expires_at,
 	idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
-SELECT 'bench', gen_random_uuid(), id, 'ROUND' || id, '1', 'key', clock_timestamp() + interval '1 day', clock_timestamp() + interval '1 day',
-	'ROUND' || id, '\x00', 'k', '{}', '{}', '{"v": 1}', id FROM free;
+SELECT 'bench', gen_random_uuid(), id, 'ROUND' || id, '1', 'key', clock_timestamp() + interval '1 day',
+	clock_timestamp() + interval '1 day', 'ROUND' || id, '\x00', 'k', '{}', '{}', '{"v": 1}', id FROM free;
 `
 
 var (
@@ -73,8 +74,8 @@ func (w *world) runPgbench(ctx context.Context, program, round string, clients, 
 	if err := os.WriteFile(script, bytes.ReplaceAll([]byte(pgbenchScript), []byte("ROUND"), []byte(round)), 0o600); err != nil {
 		return 0, 0, err
 	}
-	cmd := exec.CommandContext(ctx, program, "-n", "-M", "prepared", "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)), //nolint:gosec // found on this machine
-		"-t", strconv.Itoa(each), "-D", "i=-1", "-D", "clients="+strconv.Itoa(clients), "-f", script)
+	cmd := exec.CommandContext(ctx, program, "-n", "-M", "prepared", "-c", strconv.Itoa(clients), //nolint:gosec // found on this machine
+		"-j", strconv.Itoa(min(clients, 2)), "-t", strconv.Itoa(each), "-D", "i=-1", "-D", "clients="+strconv.Itoa(clients), "-f", script)
 	cmd.Env = append(os.Environ(), libpq(w.pool.Config().ConnConfig)...)
 	output, err := cmd.CombinedOutput()
 	done, rate := pgbenchDone.FindSubmatch(output), pgbenchRate.FindSubmatch(output)
@@ -89,7 +90,8 @@ func (w *world) runPgbench(ctx context.Context, program, round string, clients, 
 // libpq says where the database is without showing the password to whoever lists processes.
 func libpq(c *pgx.ConnConfig) []string {
 	return []string{
-		"PGHOST=" + c.Host, "PGPORT=" + strconv.Itoa(int(c.Port)), "PGUSER=" + c.User, "PGPASSWORD=" + c.Password, "PGDATABASE=" + c.Database,
+		"PGHOST=" + c.Host, "PGPORT=" + strconv.Itoa(int(c.Port)), "PGDATABASE=" + c.Database,
+		"PGUSER=" + c.User, "PGPASSWORD=" + c.Password,
 	}
 }
 

@@ -46,9 +46,16 @@ func (r *Report) printFigures(w io.Writer) {
 }
 
 func (t *Table) print(w io.Writer) {
-	fmt.Fprintf(w, "\n%s: %d servers, %s, %d callers, %d rounds\n", t.Name, t.Servers, t.Stock, t.Callers, t.Rounds)
+	fmt.Fprintf(w, "\n%s: %d servers, %s, ", t.Name, t.Servers, t.Stock)
+	if t.History > 0 {
+		fmt.Fprintf(w, "%d ended reservations, ", t.History)
+	}
+	if t.Callers > 0 {
+		fmt.Fprintf(w, "%d callers, ", t.Callers)
+	}
+	fmt.Fprintf(w, "%d rounds\n", t.Rounds)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\tper second\tratio\tspread\tserver CPU\tclient CPU\tCPU ratio\tWAL\tp50\tp95\tp99\trefused\ttrips\tstatements\t")
+	fmt.Fprintln(table, "\tper second\tratio\tspread\tserver CPU\tclient CPU\tboth\tWAL\tp50\tp95\tp99\trefused\ttrips\tstatements\t")
 	for _, row := range t.Rows {
 		trips := "\t\t"
 		if row.Trips != nil {

@@ -34,7 +34,7 @@ func (d *door) get(name, url string) *contender {
 		name:    name,
 		prepare: func(context.Context, string) error { return nil },
 		do: func(ctx context.Context, _ int) (bool, error) {
-			_, err := d.fetch(ctx, url)
+			err := d.fetch(ctx, url)
 			return err == nil, err
 		},
 	}
@@ -43,25 +43,25 @@ func (d *door) get(name, url string) *contender {
 // errNoRoute says that the door does not have an address.
 var errNoRoute = errors.New("there is no such route")
 
-func (d *door) fetch(ctx context.Context, url string) ([]byte, error) {
+func (d *door) fetch(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+d.key)
 	answer, err := d.http.Do(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	body, err := io.ReadAll(answer.Body)
 	err = errors.Join(err, answer.Body.Close())
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case answer.StatusCode == http.StatusNotFound:
-		return nil, errNoRoute
+		return errNoRoute
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s answered %s: %s", url, answer.Status, body)
+		return fmt.Errorf("%s answered %s: %s", url, answer.Status, body)
 	}
-	return body, nil
+	return nil
 }

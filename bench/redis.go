@@ -11,28 +11,41 @@ import (
 	"allocator/locking/redistest"
 )
 
-// openRedis connects to the given Redis, or to one that it starts. stop ends what it made.
-func openRedis(ctx context.Context, url string) (rdb *redis.Client, stop func(), err error) {
-	end := func() {}
+// redisServer is a Redis and a client of it.
+type redisServer struct {
+	*redis.Client
+
+	url string
+	own *redistest.Server // nil: somebody else's
+}
+
+// openRedis connects to the given Redis, or to one that it starts.
+func openRedis(ctx context.Context, url string) (*redisServer, error) {
+	r := &redisServer{url: url}
 	if url == "" {
-		own, err := redistest.Launch(ctx)
-		if err != nil {
-			return nil, nil, err
+		var err error
+		if r.own, err = redistest.Launch(ctx); err != nil {
+			return nil, err
 		}
-		url, end = own.URL(), own.Stop
+		r.url = r.own.URL()
 	}
-	options, err := redis.ParseURL(url)
+	options, err := redis.ParseURL(r.url)
 	if err != nil {
-		end()
-		return nil, nil, errors.New("the Redis URL cannot be read: write redis://user:password@host:6379/0") // the cause may show a password
+		return nil, errors.New("the Redis URL cannot be read: write redis://user:password@host:6379/0") // the cause may show a password
 	}
-	rdb = redis.NewClient(options)
-	stop = func() { _ = rdb.Close(); end() }
-	if err := rdb.Ping(ctx).Err(); err != nil {
-		stop()
-		return nil, nil, err
+	r.Client = redis.NewClient(options)
+	if err := r.Ping(ctx).Err(); err != nil {
+		r.stop()
+		return nil, err
 	}
-	return rdb, stop, nil
+	return r, nil
+}
+
+func (r *redisServer) stop() {
+	_ = r.Close()
+	if r.own != nil {
+		r.own.Stop()
+	}
 }
 
 // lockLife is how long a key in Redis keeps others from a server; nobody deletes it, so that the one who comes between
@@ -40,7 +53,7 @@ func openRedis(ctx context.Context, url string) (rdb *redis.Client, stop func(),
 const lockLife = 30 * time.Second
 
 // redisLock chooses by SQL, takes a lock on the candidate in Redis, and inserts.
-func (w *world) redisLock(rdb *redis.Client) *contender {
+func (w *world) redisLock(rdb *redisServer) *contender {
 	return w.byHand("redis-lock", func(ctx context.Context, o order) (bool, error) {
 		return patiently(ctx, func(ctx context.Context) (bool, error) {
 			ids, err := w.candidates(ctx, w.pool, o)

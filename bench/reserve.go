@@ -13,12 +13,14 @@ import (
 
 // reserve makes reservations in process, with everything that a checkout's request has: a key, an order line, a
 // customer, requirements of the mix; its decision and its event.
-func (w *world) reserve() *contender {
+func (w *world) reserve() *contender { return w.reserveAs(w.mixed) }
+
+func (w *world) reserveAs(draw drawing) *contender {
 	var wanted []order
 	return &contender{
 		name: "reserve", most: w.most(),
 		prepare: func(ctx context.Context, round string) error {
-			wanted = orders(w.most(), round, w.seed)
+			wanted = draw(round)
 			return w.warm(ctx, round)
 		},
 		do: func(ctx context.Context, i int) (bool, error) {

@@ -84,17 +84,22 @@ func (l *loop) run(ctx context.Context, into *measure) {
 		if begin.After(l.until) || l.most > 0 && i >= l.most {
 			return
 		}
-		ok, err := l.do(ctx, i)
-		if err != nil {
-			l.failed.CompareAndSwap(nil, &err)
-			return
-		}
-		into.latencies = append(into.latencies, time.Since(begin))
-		if ok {
-			into.done++
-		} else {
-			into.refused++
-		}
+		l.once(ctx, i, begin, into)
+	}
+}
+
+// once does it and takes the time from when it was due.
+func (l *loop) once(ctx context.Context, i int, due time.Time, into *measure) {
+	ok, err := l.do(ctx, i)
+	if err != nil {
+		l.failed.CompareAndSwap(nil, &err)
+		return
+	}
+	into.latencies = append(into.latencies, time.Since(due))
+	if ok {
+		into.done++
+	} else {
+		into.refused++
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/redis/go-redis/v9"
 )
 
 // run is one run under way.
@@ -23,7 +22,7 @@ type run struct {
 	random *rand.Rand
 	report *Report
 
-	redis *redis.Client // nil: there is none here
+	redis *redisServer // nil: there is none here
 
 	done, total int // turns of contenders, for the progress
 }
@@ -51,16 +50,9 @@ func Run(ctx context.Context, url string, o Options) (*Report, error) {
 	if r.report.Settings, err = settings(ctx, admin); err != nil {
 		return nil, err
 	}
-	if r.wants("redis-lock") {
-		rdb, stop, err := openRedis(ctx, o.RedisURL)
-		if err != nil {
-			r.note("The lock in Redis was left out: " + err.Error())
-		} else {
-			r.redis = rdb
-			defer stop()
-		}
-	}
-	r.total = len(o.Servers) * len(o.Stocks) * len(o.Callers) * comparisons * o.Repetitions
+	stopRedis := r.startRedis(ctx)
+	defer stopRedis()
+	r.total = len(o.Servers) * len(o.Stocks) * len(o.Callers) * len(r.comparisons()) * o.Repetitions
 	for _, n := range o.Servers {
 		if err := r.stage(ctx, n); err != nil {
 			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -73,6 +65,20 @@ func Run(ctx context.Context, url string, o Options) (*Report, error) {
 	return r.report, nil
 }
 
+// startRedis sees to a Redis if something asks for one.
+func (r *run) startRedis(ctx context.Context) (stop func()) {
+	if !slices.ContainsFunc([]string{"redis-lock", "bare-redis", "lock-redis"}, r.wants) {
+		return func() {}
+	}
+	server, err := openRedis(ctx, r.RedisURL)
+	if err != nil {
+		r.note("What needs a Redis was left out: " + err.Error())
+		return func() {}
+	}
+	r.redis = server
+	return server.stop
+}
+
 // stage measures on one inventory, in each state of it.
 func (r *run) stage(ctx context.Context, n int) error {
 	r.tell(r.done, r.total, fmt.Sprintf("loading %d servers", n))
@@ -81,46 +87,65 @@ func (r *run) stage(ctx context.Context, n int) error {
 		return err
 	}
 	defer w.close()
-	for _, stock := range r.Stocks {
-		if stock == NearlySold {
-			r.tell(r.done, r.total, fmt.Sprintf("selling most of %d servers", n))
-			if err := w.servers.sell(ctx, r.admin); err != nil {
-				return err
-			}
-		}
-		for _, callers := range r.Callers {
-			if err := r.tables(ctx, w, Table{Servers: n, Stock: stock, Callers: callers}); err != nil {
-				return err
-			}
-		}
-		if err := r.figures(ctx, w); err != nil {
+	conditions := Table{Servers: n}
+	for _, conditions.Stock = range r.Stocks {
+		if err := r.stocked(ctx, w, conditions); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.withHistory(ctx, w, conditions)
 }
 
-// comparisons is how many tables there are for the same conditions.
-const comparisons = 4
-
-// tables makes every comparison that is asked for under the same conditions.
-func (r *run) tables(ctx context.Context, w *world, conditions Table) error {
-	for _, compared := range [comparisons]struct {
-		name    string
-		measure func(ctx context.Context, w *world, table Table) error
-	}{
-		{"holding a server", r.compareHolding},
-		{"selling a held server", r.compareSelling},
-		{"refusing", r.compareRefusing},
-		{"reading over HTTP", r.compareReading},
-	} {
-		table := conditions
-		table.Name = compared.name
-		if err := compared.measure(ctx, w, table); err != nil {
+// stocked makes every measure that is asked for on one state of the stock.
+func (r *run) stocked(ctx context.Context, w *world, conditions Table) error {
+	if conditions.Stock == NearlySold {
+		r.tell(r.done, r.total, fmt.Sprintf("selling most of %d servers", conditions.Servers))
+		if err := w.servers.sell(ctx, r.admin); err != nil {
 			return err
 		}
 	}
-	return nil
+	for _, conditions.Callers = range r.Callers {
+		for _, compared := range r.comparisons() {
+			if err := r.measure(ctx, w, compared, conditions); err != nil {
+				return err
+			}
+		}
+	}
+	conditions.Callers = 0
+	if err := r.compareArrivals(ctx, w, conditions); err != nil {
+		return err
+	}
+	return r.figures(ctx, w)
+}
+
+// comparison is a table that is made for each number of callers, if any of its contenders is asked for.
+type comparison struct {
+	name    string
+	of      []string
+	measure func(ctx context.Context, w *world, table Table) error
+}
+
+func (r *run) comparisons() []comparison {
+	return []comparison{
+		{
+			"holding a server",
+			[]string{"limit", "reserve", "http", "sql-list", "locked-set", "serializable", "redis-lock", "pgbench"},
+			r.compareHolding,
+		},
+		{"selling a held server", []string{"convert"}, r.compareSelling},
+		{"refusing", []string{"refuse"}, r.compareRefusing},
+		{"reading over HTTP", []string{"select-1", "capacity"}, r.compareReading},
+		{"a lock in Redis, taken and released", []string{"bare-redis", "lock-redis"}, r.compareLocks},
+	}
+}
+
+func (r *run) measure(ctx context.Context, w *world, compared comparison, table Table) error {
+	if !slices.ContainsFunc(compared.of, r.wants) {
+		r.done += r.Repetitions
+		return nil
+	}
+	table.Name = compared.name
+	return compared.measure(ctx, w, table)
 }
 
 // way is a contender by its name; it is nil, without an error, where it cannot be had here.
@@ -129,7 +154,7 @@ type way struct {
 	make func(ctx context.Context, w *world) (*contender, error)
 }
 
-// compareAll compares those that are asked for with the first, which is always there. Without any of them it does nothing.
+// compareAll compares those that are asked for with the first, which is always there.
 func (r *run) compareAll(ctx context.Context, w *world, table Table, ways ...way) error {
 	asked := ways[:1:1]
 	for _, one := range ways[1:] {
@@ -137,15 +162,11 @@ func (r *run) compareAll(ctx context.Context, w *world, table Table, ways ...way
 			asked = append(asked, one)
 		}
 	}
-	if len(asked) == 1 && !slices.Contains(r.Only, ways[0].name) {
-		r.done += r.Repetitions
-		return nil
-	}
 	return r.compare(ctx, w, table, asked)
 }
 
-func inProcess(name string, make func(w *world) *contender) way {
-	return way{name, func(_ context.Context, w *world) (*contender, error) { return make(w), nil }}
+func inProcess(name string, build func(w *world) *contender) way {
+	return way{name, func(_ context.Context, w *world) (*contender, error) { return build(w), nil }}
 }
 
 func (r *run) compareHolding(ctx context.Context, w *world, table Table) error {
@@ -171,8 +192,8 @@ func (r *run) compareHolding(ctx context.Context, w *world, table Table) error {
 }
 
 // throughDoor makes contenders of the door that is open, or of another one over another world.
-func (r *run) throughDoor(d *door, make func(d *door, w *world) *contender) func(ctx context.Context, w *world) (*contender, error) {
-	return func(_ context.Context, w *world) (*contender, error) { return make(d, w), nil }
+func (r *run) throughDoor(d *door, build func(d *door, w *world) *contender) func(ctx context.Context, w *world) (*contender, error) {
+	return func(_ context.Context, w *world) (*contender, error) { return build(d, w), nil }
 }
 
 func (r *run) compareSelling(ctx context.Context, w *world, table Table) error {
@@ -194,7 +215,7 @@ func (r *run) compareReading(ctx context.Context, w *world, table Table) error {
 	}
 	defer stop()
 	capacity := d.url + "/v1/capacity?group_by=site,model"
-	if _, err := d.fetch(ctx, capacity); errors.Is(err, errNoRoute) {
+	if err := d.fetch(ctx, capacity); errors.Is(err, errNoRoute) {
 		r.note("There is no GET /v1/capacity yet: a page of GET /v1/servers stands in its place.")
 		capacity = d.url + "/v1/servers?page_size=50"
 	}
@@ -251,7 +272,8 @@ func (r *run) turns(ctx context.Context, w *world, table Table, contenders []*co
 		measures := map[string]*measure{}
 		for _, k := range r.random.Perm(len(contenders)) {
 			c := contenders[k]
-			r.tell(r.done, r.total, fmt.Sprintf("%d servers, %s, %d callers, round %d: %s", table.Servers, table.Stock, table.Callers, round+1, c.name))
+			r.tell(r.done, r.total, fmt.Sprintf("%d servers, %s, %d callers, round %d: %s",
+				table.Servers, table.Stock, table.Callers, round+1, c.name))
 			if err := c.prepare(ctx, nextRound()); err != nil {
 				return err
 			}

@@ -24,7 +24,9 @@ type benchCmd struct {
 	Duration    time.Duration `name:"duration" default:"2s" placeholder:"TIME" help:"The most that one contender takes in one round."`
 	Repetitions int           `name:"repetitions" default:"5" placeholder:"N" help:"Rounds."`
 	Only        []string      `name:"only" placeholder:"NAME,…" help:"Measure these alone: ${benchNames}."`
+	History     string        `name:"history" default:"0" placeholder:"N" help:"Measure once more with so many ended reservations in the tables, such as 200k."`
 	RedisURL    secret        `name:"redis-url" placeholder:"URL" secret:"" help:"A Redis for what takes a lock there first; without it one is started, if it is installed."`
+	TraceTime   time.Duration `name:"trace-time" default:"5s" placeholder:"TIME" help:"How much of the trace of arrivals is played in each round."`
 	Seed        uint64        `name:"seed" default:"1" placeholder:"N" help:"Equal seeds make equal stocks and requests."`
 	Statements  bool          `name:"statements" help:"Tell what each statement costs the database, which slows it down."`
 	CPUProfile  string        `name:"cpu-profile" placeholder:"FILE" help:"Write a profile of this process for go tool pprof."`
@@ -86,14 +88,19 @@ func (c *benchCmd) Run(ctx context.Context, p *process) (err error) {
 
 func (c *benchCmd) options(p *process) (bench.Options, error) {
 	o := bench.Options{
-		Callers: c.Callers, Duration: c.Duration, Repetitions: c.Repetitions, Only: c.Only, MaxConns: c.MaxConns, Seed: c.Seed, Statements: c.Statements,
+		Callers: c.Callers, Duration: c.Duration, Repetitions: c.Repetitions, TraceTime: c.TraceTime, Only: c.Only,
+		MaxConns: c.MaxConns, Seed: c.Seed, Statements: c.Statements,
 		RedisURL: string(c.RedisURL), Progress: p.bar,
+	}
+	var err error
+	if o.History, err = count(c.History, 0); err != nil {
+		return o, usagef("--history %q: %v", c.History, err)
 	}
 	for _, stock := range c.Stock {
 		o.Stocks = append(o.Stocks, bench.Stock(stock))
 	}
 	for _, text := range c.Servers {
-		n, err := count(text)
+		n, err := count(text, 1)
 		if err != nil {
 			return o, usagef("--servers %q: %v", text, err)
 		}
@@ -103,7 +110,7 @@ func (c *benchCmd) options(p *process) (bench.Options, error) {
 }
 
 // count reads 1000, 10k or 1M.
-func count(text string) (int, error) {
+func count(text string, least int) (int, error) {
 	digits, unit := text, 1
 	switch {
 	case strings.HasSuffix(text, "k"):
@@ -112,8 +119,8 @@ func count(text string) (int, error) {
 		digits, unit = strings.TrimSuffix(text, "M"), 1_000_000
 	}
 	n, err := strconv.Atoi(digits)
-	if err != nil || n < 1 || n > 10_000_000/unit {
-		return 0, fmt.Errorf("write a number from 1 to 10M, such as 1000, 10k or 1M")
+	if err != nil || n < least || n > 10_000_000/unit {
+		return 0, fmt.Errorf("write a number from %d to 10M, such as 1000, 10k or 1M", least)
 	}
 	return n * unit, nil
 }
