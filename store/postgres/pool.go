@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,12 +23,16 @@ type PoolOptions struct {
 	MaxConns int32
 	// Application is shown in pg_stat_activity. Default "allocator".
 	Application string
+	// Silence is how long a connection may be without a word from the server's side of the network although something was
+	// sent, where the kernel can be asked to look after that (Linux). Default 30 s.
+	Silence time.Duration
 }
 
 const (
 	defaultMaxConns  = 8
 	connectTimeout   = 5 * time.Second
 	keepAlive        = 15 * time.Second
+	defaultSilence   = 30 * time.Second
 	healthEvery      = 15 * time.Second
 	maxConnLife      = time.Hour
 	statementTimeout = "10s"
@@ -65,7 +70,8 @@ func settle(config *pgxpool.Config, options PoolOptions) {
 	config.MaxConnLifetime, config.MaxConnLifetimeJitter = maxConnLife, maxConnLife/10
 	config.HealthCheckPeriod = healthEvery
 	config.ConnConfig.ConnectTimeout = connectTimeout
-	dialer := net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}
+	silence := cmp.Or(options.Silence, defaultSilence)
+	dialer := net.Dialer{Timeout: connectTimeout, KeepAlive: min(keepAlive, silence), Control: boundSilence(silence)}
 	config.ConnConfig.DialFunc = dialer.DialContext
 	config.ConnConfig.OnNotice = noteWarnings
 	(&primary{}).watch(config)
