@@ -20,6 +20,8 @@ type commands struct {
 	Orgs   orgsCmd   `cmd:"" group:"keep" help:"Keep organizations."`
 	Keys   keysCmd   `cmd:"" group:"keep" help:"Keep API keys."`
 	Flags  flagsCmd  `cmd:"" group:"keep" help:"Turn the release switch."`
+	Locks  locksCmd  `cmd:"" group:"keep" help:"Take locks, for scripts that must be alone at something."`
+	Jobs   jobsCmd   `cmd:"" group:"keep" help:"Look at the service's periodic jobs, and run one."`
 	Doctor doctorCmd `cmd:"" group:"keep" help:"Look for what must not be in the database, and say what to do."`
 
 	Bench benchCmd `cmd:"" group:"keep" help:"Measure this program on this machine, as ratios to the database's own limit."`

@@ -107,21 +107,19 @@ func oversellAudit(finder oversellFinder, log *slog.Logger) func(ctx context.Con
 	}
 }
 
-// purger deletes rows that nobody needs any more, at most that many at once, and says how many there were.
+// purger deletes some of the rows that nobody needs any more, and says how many there were; none is the end.
 type purger struct {
 	what  string
-	purge func(ctx context.Context, most int) (int64, error)
+	purge func(ctx context.Context) (int64, error)
 }
 
 // purgers are all of them.
 func (a *app) purgers() []purger {
 	return []purger{
 		{"locks", postgres.NewLocks(a.pool).Purge},
+		{"leases", postgres.NewLeases(a.pool).Purge},
 	}
 }
-
-// purgeBatch keeps each statement of a purge short.
-const purgeBatch = 1000
 
 // purgeDead makes the job. One purger that fails does not keep the others from their work.
 func purgeDead(purgers []purger, log *slog.Logger) func(ctx context.Context) error {
@@ -140,9 +138,9 @@ func purgeDead(purgers []purger, log *slog.Logger) func(ctx context.Context) err
 
 func (p purger) all(ctx context.Context) (total int64, err error) {
 	for {
-		n, err := p.purge(ctx, purgeBatch)
+		n, err := p.purge(ctx)
 		total += n
-		if err != nil || n < purgeBatch {
+		if err != nil || n == 0 {
 			return total, err
 		}
 	}

@@ -14,7 +14,7 @@ func refusalCode(refused *client.Error) int {
 	switch refused.Code {
 	case client.ProblemCodeNoCapacity, client.ProblemCodeFeatureDisabled:
 		return exitNoServer
-	case client.ProblemCodeContended:
+	case client.ProblemCodeContended, client.ProblemCodeLockHeld, client.ProblemCodeJobRunning:
 		return exitRetry
 	default:
 		return statusCode(refused.Status)

@@ -85,7 +85,7 @@ func TestFenceOfAForgottenLockIsStale(t *testing.T) {
 	b, change := setupFence(t)
 	grant := b.take(t, "key", time.Minute)
 	b.advance(t, 25*time.Hour)
-	_, err := b.store.Purge(t.Context(), 10)
+	_, err := b.store.Purge(t.Context())
 	require.NoError(t, err)
 	require.ErrorIs(t, change(proofOf(grant), inventory.StateMaintenance), reservation.ErrStaleFence)
 }

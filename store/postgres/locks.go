@@ -27,6 +27,9 @@ func NewLocks(pool *pgxpool.Pool) *Locks { return &Locks{pool: pool} }
 // migrations).
 const lockFenceKept = `interval '1 day'`
 
+// lockPurgeBatch keeps each statement of a purge short.
+const lockPurgeBatch = 1000
+
 const (
 	fromNow = `clock_timestamp() + $4::bigint * interval '1 millisecond'`
 
@@ -142,9 +145,11 @@ func (c *changing) CheckFence(ctx context.Context, org identity.OrganizationID, 
 	return err
 }
 
-// Purge deletes at most that many rows of locks that have been over for a day, and returns how many there were. Nothing
-// but the size of the table depends on it.
-func (s *Locks) Purge(ctx context.Context, most int) (int64, error) {
+// Purge deletes rows of locks that have been over for a day, a few at once, and returns how many there were. Nothing but
+// the size of the table depends on it.
+func (s *Locks) Purge(ctx context.Context) (int64, error) { return s.purge(ctx, lockPurgeBatch) }
+
+func (s *Locks) purge(ctx context.Context, most int) (int64, error) {
 	tag, err := s.pool.Exec(ctx, purgeLocksSQL, most)
 	return tag.RowsAffected(), wrapped("purge dead locks", err)
 }

@@ -403,7 +403,7 @@ func TestDeadLocksArePurged(t *testing.T) {
 	b.take(t, "lapsed", time.Minute)
 	b.take(t, "live", locking.MaxTTL)
 	purge := func(most int) int64 {
-		purged, err := b.store.Purge(t.Context(), most)
+		purged, err := b.store.purge(t.Context(), most)
 		require.NoError(t, err)
 		return purged
 	}
