@@ -230,6 +230,7 @@ const (
 	ProblemCodeBindingEnded          ProblemCode = "binding_ended"
 	ProblemCodeContended             ProblemCode = "contended"
 	ProblemCodeDecisionGone          ProblemCode = "decision_gone"
+	ProblemCodeEditRefused           ProblemCode = "edit_refused"
 	ProblemCodeFeatureDisabled       ProblemCode = "feature_disabled"
 	ProblemCodeHoldLimit             ProblemCode = "hold_limit"
 	ProblemCodeIdempotencyKeyInvalid ProblemCode = "idempotency_key_invalid"
@@ -237,6 +238,9 @@ const (
 	ProblemCodeInternal              ProblemCode = "internal"
 	ProblemCodeInvalidRequest        ProblemCode = "invalid_request"
 	ProblemCodeJobRunning            ProblemCode = "job_running"
+	ProblemCodeLeaseCeiling          ProblemCode = "lease_ceiling"
+	ProblemCodeLeaseHeld             ProblemCode = "lease_held"
+	ProblemCodeLeaseLost             ProblemCode = "lease_lost"
 	ProblemCodeLockHeld              ProblemCode = "lock_held"
 	ProblemCodeLockLost              ProblemCode = "lock_lost"
 	ProblemCodeLocksUnavailable      ProblemCode = "locks_unavailable"
@@ -276,6 +280,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeDecisionGone:
 		return true
+	case ProblemCodeEditRefused:
+		return true
 	case ProblemCodeFeatureDisabled:
 		return true
 	case ProblemCodeHoldLimit:
@@ -289,6 +295,12 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeInvalidRequest:
 		return true
 	case ProblemCodeJobRunning:
+		return true
+	case ProblemCodeLeaseCeiling:
+		return true
+	case ProblemCodeLeaseHeld:
+		return true
+	case ProblemCodeLeaseLost:
 		return true
 	case ProblemCodeLockHeld:
 		return true
@@ -1010,7 +1022,7 @@ type Explanation = string
 
 // Fault defines model for Fault.
 type Fault struct {
-	// Pointer A JSON pointer into the body, or `query:NAME`, `header:NAME`; empty for the body as a whole.
+	// Pointer A JSON pointer into the body, or `path:NAME`, `query:NAME`, `header:NAME`; empty for the body as a whole.
 	Pointer string `json:"pointer"`
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
@@ -1178,6 +1190,69 @@ type KeyID = string
 type KeyList struct {
 	Items         []Key  `json:"items"`
 	NextPageToken string `json:"next_page_token"`
+}
+
+// Lease defines model for Lease.
+type Lease struct {
+	Resource string `json:"resource"`
+
+	// Part Empty: the whole resource.
+	Part       string     `json:"part"`
+	Holder     LeaseOwner `json:"holder"`
+	AcquiredAt time.Time  `json:"acquired_at"`
+
+	// ExpiresAt From here on it counts for nothing.
+	ExpiresAt   time.Time `json:"expires_at"`
+	SecondsLeft int64     `json:"seconds_left"`
+}
+
+// LeaseOwner defines model for LeaseOwner.
+type LeaseOwner struct {
+	// ID The key, and behind a slash the Lease-Holder.
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// LeaseReleased defines model for LeaseReleased.
+type LeaseReleased struct {
+	// Released It was held until now.
+	Released bool `json:"released"`
+
+	// Lapsed It had run out before.
+	Lapsed bool `json:"lapsed"`
+}
+
+// LeaseRequest defines model for LeaseRequest.
+type LeaseRequest struct {
+	// Name How others see the holder. A heartbeat may leave it out.
+	Name string `json:"name,omitempty,omitzero"`
+
+	// Seconds Examples: 60
+	Seconds int64 `json:"seconds"`
+}
+
+// LeaseTakeOverRequest defines model for LeaseTakeOverRequest.
+type LeaseTakeOverRequest struct {
+	Name string `json:"name,omitempty,omitzero"`
+
+	// Reason For people who read it later. No personal data, please.
+	Reason Explanation `json:"reason"`
+
+	// Seconds Examples: 60
+	Seconds int64 `json:"seconds"`
+}
+
+// LeaseTakenOver defines model for LeaseTakenOver.
+type LeaseTakenOver struct {
+	Lease Lease `json:"lease"`
+
+	// Removed What others had.
+	Removed []Lease `json:"removed"`
+}
+
+// LeasesLeft defines model for LeasesLeft.
+type LeasesLeft struct {
+	Leases []Lease `json:"leases"`
 }
 
 // Lock defines model for Lock.
@@ -1413,6 +1488,13 @@ type OrganizationPatch struct {
 // Examples: 12, 12.5
 type Position = string
 
+// Presence defines model for Presence.
+type Presence struct {
+	Resource string    `json:"resource"`
+	At       time.Time `json:"at"`
+	Leases   []Lease   `json:"leases"`
+}
+
 // Price Each month.
 type Price struct {
 	// Amount Examples: 38.00
@@ -1479,6 +1561,7 @@ type Problem struct {
 
 	// SecondsLeft How much longer the holder of a lock has it if it does not renew.
 	SecondsLeft int64 `json:"seconds_left,omitempty,omitzero"`
+	Lease       Lease `json:"lease,omitempty,omitzero"`
 }
 
 // ProblemCode Stable. A later release may add codes.
@@ -1809,6 +1892,15 @@ type IdempotencyKey = string
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
+// LeaseHolder defines model for LeaseHolder.
+type LeaseHolder = string
+
+// LeasePart defines model for LeasePart.
+type LeasePart = string
+
+// LeaseResource defines model for LeaseResource.
+type LeaseResource = string
+
 // PageSize defines model for PageSize.
 type PageSize = int64
 
@@ -1863,6 +1955,60 @@ type ListKeysParams struct {
 	// PageSize 50 if left out. More than 500 counts as 500.
 	PageSize  PageSize  `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
+}
+
+// ReleaseLeaseParams defines parameters for ReleaseLease.
+type ReleaseLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// GetPresenceParams defines parameters for GetPresence.
+type GetPresenceParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// AcquireLeaseParams defines parameters for AcquireLease.
+type AcquireLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// WatchLeasesParams defines parameters for WatchLeases.
+type WatchLeasesParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// KeepLeaseParams defines parameters for KeepLease.
+type KeepLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// LeaveResourceParams defines parameters for LeaveResource.
+type LeaveResourceParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// TakeOverLeaseParams defines parameters for TakeOverLease.
+type TakeOverLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
 }
 
 // ReleaseLockParams defines parameters for ReleaseLock.
@@ -1942,10 +2088,25 @@ type ListServersParams struct {
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
 }
 
+// CreateServerParams defines parameters for CreateServer.
+type CreateServerParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
 // UpdateServerParams defines parameters for UpdateServer.
 type UpdateServerParams struct {
 	// IfMatch The ETag of what you read, or `*` to overwrite whatever is there.
 	IfMatch IfMatch `json:"If-Match"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// SetServerStateParams defines parameters for SetServerState.
+type SetServerStateParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
 }
 
 // CreateBindingJSONRequestBody defines body for CreateBinding for application/json ContentType.
@@ -1965,6 +2126,15 @@ type SetFlagOverrideJSONRequestBody = FlagOverrideValue
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = NewKey
+
+// AcquireLeaseJSONRequestBody defines body for AcquireLease for application/json ContentType.
+type AcquireLeaseJSONRequestBody = LeaseRequest
+
+// KeepLeaseJSONRequestBody defines body for KeepLease for application/json ContentType.
+type KeepLeaseJSONRequestBody = LeaseRequest
+
+// TakeOverLeaseJSONRequestBody defines body for TakeOverLease for application/json ContentType.
+type TakeOverLeaseJSONRequestBody = LeaseTakeOverRequest
 
 // AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
 type AcquireLockJSONRequestBody = LockRequest
@@ -2284,6 +2454,92 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/keys/{key_id} (the `GetKey` operationId).
 	GetKey(ctx context.Context, keyID KeyID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ReleaseLease Give a lease back
+	//
+	// Giving back what one does not have is no error.
+	//
+	// Corresponds with DELETE /v1/leases/{resource} (the `ReleaseLease` operationId).
+	ReleaseLease(ctx context.Context, resource LeaseResource, params *ReleaseLeaseParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetPresence Who edits a resource and its parts
+	//
+	// Corresponds with GET /v1/leases/{resource} (the `GetPresence` operationId).
+	GetPresence(ctx context.Context, resource LeaseResource, params *GetPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcquireLeaseWithBody Take a lease, or renew one's own
+	//
+	// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+	// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+	// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+	AcquireLeaseWithBody(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcquireLease Take a lease, or renew one's own
+	//
+	// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+	// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+	// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+	AcquireLease(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, body AcquireLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WatchLeases Watch who edits a resource
+	//
+	// Server-sent events. The first `presence` is the present one, also after a reconnection; another comes when somebody
+	// begins or ends, and when a lease runs out. `kept` says that only an end was moved. `data` of both is a Presence. A line
+	// that nothing comes over has a comment every 15 seconds; one that is not read is cut, and each ends after an hour.
+	//
+	// Corresponds with GET /v1/leases/{resource}/events (the `WatchLeases` operationId).
+	WatchLeases(ctx context.Context, resource LeaseResource, params *WatchLeasesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// KeepLeaseWithBody Keep a lease for so many seconds from now on
+	//
+	// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+	KeepLeaseWithBody(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// KeepLease Keep a lease for so many seconds from now on
+	//
+	// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+	KeepLease(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, body KeepLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LeaveResource Give back everything one has of a resource
+	//
+	// Corresponds with POST /v1/leases/{resource}/leave (the `LeaveResource` operationId).
+	LeaveResource(ctx context.Context, resource LeaseResource, params *LeaveResourceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TakeOverLeaseWithBody Take a lease away from whoever has it
+	//
+	// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+	// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+	TakeOverLeaseWithBody(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TakeOverLease Take a lease away from whoever has it
+	//
+	// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+	// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+	TakeOverLease(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, body TakeOverLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReleaseLock Give a lock back
 	//
 	// `lock_lost` says that it was not the caller's any more; nothing was changed.
@@ -2498,17 +2754,21 @@ type ClientInterface interface {
 
 	// CreateServerWithBody Add one server
 	//
+	// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/servers (the `CreateServer` operationId).
-	CreateServerWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateServerWithBody(ctx context.Context, params *CreateServerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateServer Add one server
+	//
+	// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/servers (the `CreateServer` operationId).
-	CreateServer(ctx context.Context, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CreateServer(ctx context.Context, params *CreateServerParams, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetServer Show a server
 	//
@@ -2521,6 +2781,10 @@ type ClientInterface interface {
 	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 	// can be changed: the buyer was promised the rest.
 	//
+	// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+	// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+	// if somebody else has it.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -2532,6 +2796,10 @@ type ClientInterface interface {
 	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 	// can be changed: the buyer was promised the rest.
 	//
+	// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+	// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+	// if somebody else has it.
+	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -2540,24 +2808,30 @@ type ClientInterface interface {
 	// SetServerStateWithBody Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// sold one stays sold and is flagged by its state.
+	//
+	// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+	// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-	SetServerStateWithBody(ctx context.Context, serverID ServerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	SetServerStateWithBody(ctx context.Context, serverID ServerID, params *SetServerStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetServerState Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// sold one stays sold and is flagged by its state.
+	//
+	// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+	// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-	SetServerState(ctx context.Context, serverID ServerID, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	SetServerState(ctx context.Context, serverID ServerID, params *SetServerStateParams, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Version Which release this is
 	//
@@ -3086,6 +3360,192 @@ func (c *Client) GetKey(ctx context.Context, keyID KeyID, reqEditors ...RequestE
 	return c.Client.Do(req)
 }
 
+// ReleaseLease Give a lease back
+//
+// Giving back what one does not have is no error.
+//
+// Corresponds with DELETE /v1/leases/{resource} (the `ReleaseLease` operationId).
+func (c *Client) ReleaseLease(ctx context.Context, resource LeaseResource, params *ReleaseLeaseParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReleaseLeaseRequest(c.Server, resource, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetPresence Who edits a resource and its parts
+//
+// Corresponds with GET /v1/leases/{resource} (the `GetPresence` operationId).
+func (c *Client) GetPresence(ctx context.Context, resource LeaseResource, params *GetPresenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetPresenceRequest(c.Server, resource, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcquireLeaseWithBody Take a lease, or renew one's own
+//
+// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+func (c *Client) AcquireLeaseWithBody(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcquireLeaseRequestWithBody(c.Server, resource, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcquireLease Take a lease, or renew one's own
+//
+// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+func (c *Client) AcquireLease(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, body AcquireLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcquireLeaseRequest(c.Server, resource, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WatchLeases Watch who edits a resource
+//
+// Server-sent events. The first `presence` is the present one, also after a reconnection; another comes when somebody
+// begins or ends, and when a lease runs out. `kept` says that only an end was moved. `data` of both is a Presence. A line
+// that nothing comes over has a comment every 15 seconds; one that is not read is cut, and each ends after an hour.
+//
+// Corresponds with GET /v1/leases/{resource}/events (the `WatchLeases` operationId).
+func (c *Client) WatchLeases(ctx context.Context, resource LeaseResource, params *WatchLeasesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWatchLeasesRequest(c.Server, resource, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// KeepLeaseWithBody Keep a lease for so many seconds from now on
+//
+// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+func (c *Client) KeepLeaseWithBody(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewKeepLeaseRequestWithBody(c.Server, resource, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// KeepLease Keep a lease for so many seconds from now on
+//
+// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+func (c *Client) KeepLease(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, body KeepLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewKeepLeaseRequest(c.Server, resource, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LeaveResource Give back everything one has of a resource
+//
+// Corresponds with POST /v1/leases/{resource}/leave (the `LeaveResource` operationId).
+func (c *Client) LeaveResource(ctx context.Context, resource LeaseResource, params *LeaveResourceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLeaveResourceRequest(c.Server, resource, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TakeOverLeaseWithBody Take a lease away from whoever has it
+//
+// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+func (c *Client) TakeOverLeaseWithBody(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTakeOverLeaseRequestWithBody(c.Server, resource, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TakeOverLease Take a lease away from whoever has it
+//
+// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+func (c *Client) TakeOverLease(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, body TakeOverLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTakeOverLeaseRequest(c.Server, resource, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ReleaseLock Give a lock back
 //
 // `lock_lost` says that it was not the caller's any more; nothing was changed.
@@ -3540,11 +4000,13 @@ func (c *Client) ListServers(ctx context.Context, params *ListServersParams, req
 
 // CreateServerWithBody Add one server
 //
+// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/servers (the `CreateServer` operationId).
-func (c *Client) CreateServerWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateServerRequestWithBody(c.Server, contentType, body)
+func (c *Client) CreateServerWithBody(ctx context.Context, params *CreateServerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServerRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3557,11 +4019,13 @@ func (c *Client) CreateServerWithBody(ctx context.Context, contentType string, b
 
 // CreateServer Add one server
 //
+// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
+//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /v1/servers (the `CreateServer` operationId).
-func (c *Client) CreateServer(ctx context.Context, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCreateServerRequest(c.Server, body)
+func (c *Client) CreateServer(ctx context.Context, params *CreateServerParams, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateServerRequest(c.Server, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3593,6 +4057,10 @@ func (c *Client) GetServer(ctx context.Context, serverID ServerID, reqEditors ..
 // and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 // can be changed: the buyer was promised the rest.
 //
+// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+// if somebody else has it.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -3614,6 +4082,10 @@ func (c *Client) UpdateServerWithBody(ctx context.Context, serverID ServerID, pa
 // and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 // can be changed: the buyer was promised the rest.
 //
+// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+// if somebody else has it.
+//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -3632,14 +4104,17 @@ func (c *Client) UpdateServer(ctx context.Context, serverID ServerID, params *Up
 // SetServerStateWithBody Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// sold one stays sold and is flagged by its state.
+//
+// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 // refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-func (c *Client) SetServerStateWithBody(ctx context.Context, serverID ServerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSetServerStateRequestWithBody(c.Server, serverID, contentType, body)
+func (c *Client) SetServerStateWithBody(ctx context.Context, serverID ServerID, params *SetServerStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetServerStateRequestWithBody(c.Server, serverID, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3653,14 +4128,17 @@ func (c *Client) SetServerStateWithBody(ctx context.Context, serverID ServerID, 
 // SetServerState Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// sold one stays sold and is flagged by its state.
+//
+// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 // refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-func (c *Client) SetServerState(ctx context.Context, serverID ServerID, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSetServerStateRequest(c.Server, serverID, body)
+func (c *Client) SetServerState(ctx context.Context, serverID ServerID, params *SetServerStateParams, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetServerStateRequest(c.Server, serverID, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -4790,6 +5268,466 @@ func NewGetKeyRequest(server string, keyID KeyID) (*http.Request, error) {
 	return req, nil
 }
 
+// NewReleaseLeaseRequest constructs an http.Request for the ReleaseLease method
+func NewReleaseLeaseRequest(server string, resource LeaseResource, params *ReleaseLeaseParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "resource", resource, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/leases/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
+
+	return req, nil
+}
+
+// NewGetPresenceRequest constructs an http.Request for the GetPresence method
+func NewGetPresenceRequest(server string, resource LeaseResource, params *GetPresenceParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "resource", resource, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/leases/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
+
+	return req, nil
+}
+
+// NewAcquireLeaseRequest calls the generic AcquireLease builder with application/json body
+func NewAcquireLeaseRequest(server string, resource LeaseResource, params *AcquireLeaseParams, body AcquireLeaseJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAcquireLeaseRequestWithBody(server, resource, params, "application/json", bodyReader)
+}
+
+// NewAcquireLeaseRequestWithBody constructs an http.Request for the AcquireLease method, with any body, and a specified content type
+func NewAcquireLeaseRequestWithBody(server string, resource LeaseResource, params *AcquireLeaseParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "resource", resource, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/leases/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
+
+	return req, nil
+}
+
+// NewWatchLeasesRequest constructs an http.Request for the WatchLeases method
+func NewWatchLeasesRequest(server string, resource LeaseResource, params *WatchLeasesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "resource", resource, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/leases/%s/events", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
+
+	return req, nil
+}
+
+// NewKeepLeaseRequest calls the generic KeepLease builder with application/json body
+func NewKeepLeaseRequest(server string, resource LeaseResource, params *KeepLeaseParams, body KeepLeaseJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewKeepLeaseRequestWithBody(server, resource, params, "application/json", bodyReader)
+}
+
+// NewKeepLeaseRequestWithBody constructs an http.Request for the KeepLease method, with any body, and a specified content type
+func NewKeepLeaseRequestWithBody(server string, resource LeaseResource, params *KeepLeaseParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "resource", resource, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/leases/%s/heartbeat", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
+
+	return req, nil
+}
+
+// NewLeaveResourceRequest constructs an http.Request for the LeaveResource method
+func NewLeaveResourceRequest(server string, resource LeaseResource, params *LeaveResourceParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "resource", resource, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/leases/%s/leave", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
+
+	return req, nil
+}
+
+// NewTakeOverLeaseRequest calls the generic TakeOverLease builder with application/json body
+func NewTakeOverLeaseRequest(server string, resource LeaseResource, params *TakeOverLeaseParams, body TakeOverLeaseJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTakeOverLeaseRequestWithBody(server, resource, params, "application/json", bodyReader)
+}
+
+// NewTakeOverLeaseRequestWithBody constructs an http.Request for the TakeOverLease method, with any body, and a specified content type
+func NewTakeOverLeaseRequestWithBody(server string, resource LeaseResource, params *TakeOverLeaseParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "resource", resource, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/leases/%s/take-over", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
+
+	return req, nil
+}
+
 // NewReleaseLockRequest constructs an http.Request for the ReleaseLock method
 func NewReleaseLockRequest(server string, params *ReleaseLockParams) (*http.Request, error) {
 	var err error
@@ -5710,18 +6648,18 @@ func NewListServersRequest(server string, params *ListServersParams) (*http.Requ
 }
 
 // NewCreateServerRequest calls the generic CreateServer builder with application/json body
-func NewCreateServerRequest(server string, body CreateServerJSONRequestBody) (*http.Request, error) {
+func NewCreateServerRequest(server string, params *CreateServerParams, body CreateServerJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewCreateServerRequestWithBody(server, "application/json", bodyReader)
+	return NewCreateServerRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewCreateServerRequestWithBody constructs an http.Request for the CreateServer method, with any body, and a specified content type
-func NewCreateServerRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewCreateServerRequestWithBody(server string, params *CreateServerParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -5745,6 +6683,19 @@ func NewCreateServerRequestWithBody(server string, contentType string, body io.R
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
 
 	return req, nil
 }
@@ -5838,24 +6789,33 @@ func NewUpdateServerRequestWithBody(server string, serverID ServerID, params *Up
 
 		req.Header.Set("If-Match", headerParam0)
 
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam1)
+
 	}
 
 	return req, nil
 }
 
 // NewSetServerStateRequest calls the generic SetServerState builder with application/json body
-func NewSetServerStateRequest(server string, serverID ServerID, body SetServerStateJSONRequestBody) (*http.Request, error) {
+func NewSetServerStateRequest(server string, serverID ServerID, params *SetServerStateParams, body SetServerStateJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewSetServerStateRequestWithBody(server, serverID, "application/json", bodyReader)
+	return NewSetServerStateRequestWithBody(server, serverID, params, "application/json", bodyReader)
 }
 
 // NewSetServerStateRequestWithBody constructs an http.Request for the SetServerState method, with any body, and a specified content type
-func NewSetServerStateRequestWithBody(server string, serverID ServerID, contentType string, body io.Reader) (*http.Request, error) {
+func NewSetServerStateRequestWithBody(server string, serverID ServerID, params *SetServerStateParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5886,6 +6846,19 @@ func NewSetServerStateRequestWithBody(server string, serverID ServerID, contentT
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Lease-Holder", params.LeaseHolder, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("Lease-Holder", headerParam0)
+
+	}
 
 	return req, nil
 }
@@ -6210,6 +7183,100 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/keys/{key_id} (the `GetKey` operationId).
 	GetKeyWithResponse(ctx context.Context, keyID KeyID, reqEditors ...RequestEditorFn) (*GetKeyResponse, error)
 
+	// ReleaseLeaseWithResponse Give a lease back
+	//
+	// Giving back what one does not have is no error.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/leases/{resource} (the `ReleaseLease` operationId).
+	ReleaseLeaseWithResponse(ctx context.Context, resource LeaseResource, params *ReleaseLeaseParams, reqEditors ...RequestEditorFn) (*ReleaseLeaseResponse, error)
+
+	// GetPresenceWithResponse Who edits a resource and its parts
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/leases/{resource} (the `GetPresence` operationId).
+	GetPresenceWithResponse(ctx context.Context, resource LeaseResource, params *GetPresenceParams, reqEditors ...RequestEditorFn) (*GetPresenceResponse, error)
+
+	// AcquireLeaseWithBodyWithResponse Take a lease, or renew one's own
+	//
+	// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+	// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+	// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+	AcquireLeaseWithBodyWithResponse(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcquireLeaseResponse, error)
+
+	// AcquireLeaseWithResponse Take a lease, or renew one's own
+	//
+	// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+	// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+	// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+	AcquireLeaseWithResponse(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, body AcquireLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*AcquireLeaseResponse, error)
+
+	// WatchLeasesWithResponse Watch who edits a resource
+	//
+	// Server-sent events. The first `presence` is the present one, also after a reconnection; another comes when somebody
+	// begins or ends, and when a lease runs out. `kept` says that only an end was moved. `data` of both is a Presence. A line
+	// that nothing comes over has a comment every 15 seconds; one that is not read is cut, and each ends after an hour.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/leases/{resource}/events (the `WatchLeases` operationId).
+	WatchLeasesWithResponse(ctx context.Context, resource LeaseResource, params *WatchLeasesParams, reqEditors ...RequestEditorFn) (*WatchLeasesResponse, error)
+
+	// KeepLeaseWithBodyWithResponse Keep a lease for so many seconds from now on
+	//
+	// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+	KeepLeaseWithBodyWithResponse(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*KeepLeaseResponse, error)
+
+	// KeepLeaseWithResponse Keep a lease for so many seconds from now on
+	//
+	// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+	KeepLeaseWithResponse(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, body KeepLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*KeepLeaseResponse, error)
+
+	// LeaveResourceWithResponse Give back everything one has of a resource
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/leases/{resource}/leave (the `LeaveResource` operationId).
+	LeaveResourceWithResponse(ctx context.Context, resource LeaseResource, params *LeaveResourceParams, reqEditors ...RequestEditorFn) (*LeaveResourceResponse, error)
+
+	// TakeOverLeaseWithBodyWithResponse Take a lease away from whoever has it
+	//
+	// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+	// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+	TakeOverLeaseWithBodyWithResponse(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TakeOverLeaseResponse, error)
+
+	// TakeOverLeaseWithResponse Take a lease away from whoever has it
+	//
+	// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+	// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+	TakeOverLeaseWithResponse(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, body TakeOverLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*TakeOverLeaseResponse, error)
+
 	// ReleaseLockWithResponse Give a lock back
 	//
 	// `lock_lost` says that it was not the caller's any more; nothing was changed.
@@ -6440,17 +7507,21 @@ type ClientWithResponsesInterface interface {
 
 	// CreateServerWithBodyWithResponse Add one server
 	//
+	// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/servers (the `CreateServer` operationId).
-	CreateServerWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServerResponse, error)
+	CreateServerWithBodyWithResponse(ctx context.Context, params *CreateServerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServerResponse, error)
 
 	// CreateServerWithResponse Add one server
+	//
+	// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/servers (the `CreateServer` operationId).
-	CreateServerWithResponse(ctx context.Context, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServerResponse, error)
+	CreateServerWithResponse(ctx context.Context, params *CreateServerParams, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServerResponse, error)
 
 	// GetServerWithResponse Show a server
 	//
@@ -6465,6 +7536,10 @@ type ClientWithResponsesInterface interface {
 	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 	// can be changed: the buyer was promised the rest.
 	//
+	// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+	// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+	// if somebody else has it.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -6476,6 +7551,10 @@ type ClientWithResponsesInterface interface {
 	// and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 	// can be changed: the buyer was promised the rest.
 	//
+	// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+	// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+	// if somebody else has it.
+	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -6484,24 +7563,30 @@ type ClientWithResponsesInterface interface {
 	// SetServerStateWithBodyWithResponse Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// sold one stays sold and is flagged by its state.
+	//
+	// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+	// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-	SetServerStateWithBodyWithResponse(ctx context.Context, serverID ServerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error)
+	SetServerStateWithBodyWithResponse(ctx context.Context, serverID ServerID, params *SetServerStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error)
 
 	// SetServerStateWithResponse Move a server to another state
 	//
 	// A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-	// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+	// sold one stays sold and is flagged by its state.
+	//
+	// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+	// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 	// refused with `stale_fence` if somebody else has had that lock since.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-	SetServerStateWithResponse(ctx context.Context, serverID ServerID, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error)
+	SetServerStateWithResponse(ctx context.Context, serverID ServerID, params *SetServerStateParams, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error)
 
 	// VersionWithResponse Which release this is
 	//
@@ -7727,6 +8812,335 @@ func (r GetKeyResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetKeyResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ReleaseLeaseResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LeaseReleased
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReleaseLeaseResponse) GetJSON200() *LeaseReleased {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReleaseLeaseResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReleaseLeaseResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReleaseLeaseResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReleaseLeaseResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReleaseLeaseResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetPresenceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Presence
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetPresenceResponse) GetJSON200() *Presence {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetPresenceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetPresenceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetPresenceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetPresenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetPresenceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type AcquireLeaseResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Lease
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AcquireLeaseResponse) GetJSON200() *Lease {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AcquireLeaseResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AcquireLeaseResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcquireLeaseResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcquireLeaseResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcquireLeaseResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type WatchLeasesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r WatchLeasesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r WatchLeasesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r WatchLeasesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WatchLeasesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r WatchLeasesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type KeepLeaseResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Lease
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r KeepLeaseResponse) GetJSON200() *Lease {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r KeepLeaseResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r KeepLeaseResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r KeepLeaseResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r KeepLeaseResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r KeepLeaseResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type LeaveResourceResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LeasesLeft
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r LeaveResourceResponse) GetJSON200() *LeasesLeft {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r LeaveResourceResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r LeaveResourceResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LeaveResourceResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LeaveResourceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LeaveResourceResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type TakeOverLeaseResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LeaseTakenOver
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TakeOverLeaseResponse) GetJSON200() *LeaseTakenOver {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r TakeOverLeaseResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r TakeOverLeaseResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TakeOverLeaseResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TakeOverLeaseResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TakeOverLeaseResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -9295,6 +10709,160 @@ func (c *ClientWithResponses) GetKeyWithResponse(ctx context.Context, keyID KeyI
 	return ParseGetKeyResponse(rsp)
 }
 
+// ReleaseLeaseWithResponse Give a lease back
+//
+// Giving back what one does not have is no error.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/leases/{resource} (the `ReleaseLease` operationId).
+func (c *ClientWithResponses) ReleaseLeaseWithResponse(ctx context.Context, resource LeaseResource, params *ReleaseLeaseParams, reqEditors ...RequestEditorFn) (*ReleaseLeaseResponse, error) {
+	rsp, err := c.ReleaseLease(ctx, resource, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReleaseLeaseResponse(rsp)
+}
+
+// GetPresenceWithResponse Who edits a resource and its parts
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/leases/{resource} (the `GetPresence` operationId).
+func (c *ClientWithResponses) GetPresenceWithResponse(ctx context.Context, resource LeaseResource, params *GetPresenceParams, reqEditors ...RequestEditorFn) (*GetPresenceResponse, error) {
+	rsp, err := c.GetPresence(ctx, resource, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetPresenceResponse(rsp)
+}
+
+// AcquireLeaseWithBodyWithResponse Take a lease, or renew one's own
+//
+// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+func (c *ClientWithResponses) AcquireLeaseWithBodyWithResponse(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcquireLeaseResponse, error) {
+	rsp, err := c.AcquireLeaseWithBody(ctx, resource, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcquireLeaseResponse(rsp)
+}
+
+// AcquireLeaseWithResponse Take a lease, or renew one's own
+//
+// On the whole resource, or on one `part` of it. The whole excludes others on every part, a part excludes others on
+// itself and on the whole. Whoever has the same key and the same `Lease-Holder` is the same writer: two tabs share their
+// leases. Renew it by a heartbeat each 20 seconds. `lease_held` names who has it; without `lease` several came at once.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/leases/{resource} (the `AcquireLease` operationId).
+func (c *ClientWithResponses) AcquireLeaseWithResponse(ctx context.Context, resource LeaseResource, params *AcquireLeaseParams, body AcquireLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*AcquireLeaseResponse, error) {
+	rsp, err := c.AcquireLease(ctx, resource, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcquireLeaseResponse(rsp)
+}
+
+// WatchLeasesWithResponse Watch who edits a resource
+//
+// Server-sent events. The first `presence` is the present one, also after a reconnection; another comes when somebody
+// begins or ends, and when a lease runs out. `kept` says that only an end was moved. `data` of both is a Presence. A line
+// that nothing comes over has a comment every 15 seconds; one that is not read is cut, and each ends after an hour.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/leases/{resource}/events (the `WatchLeases` operationId).
+func (c *ClientWithResponses) WatchLeasesWithResponse(ctx context.Context, resource LeaseResource, params *WatchLeasesParams, reqEditors ...RequestEditorFn) (*WatchLeasesResponse, error) {
+	rsp, err := c.WatchLeases(ctx, resource, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWatchLeasesResponse(rsp)
+}
+
+// KeepLeaseWithBodyWithResponse Keep a lease for so many seconds from now on
+//
+// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+func (c *ClientWithResponses) KeepLeaseWithBodyWithResponse(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*KeepLeaseResponse, error) {
+	rsp, err := c.KeepLeaseWithBody(ctx, resource, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseKeepLeaseResponse(rsp)
+}
+
+// KeepLeaseWithResponse Keep a lease for so many seconds from now on
+//
+// Also one that has run out, if nobody took it since. `lease_lost` if somebody did: what is on the screen may be old.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/leases/{resource}/heartbeat (the `KeepLease` operationId).
+func (c *ClientWithResponses) KeepLeaseWithResponse(ctx context.Context, resource LeaseResource, params *KeepLeaseParams, body KeepLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*KeepLeaseResponse, error) {
+	rsp, err := c.KeepLease(ctx, resource, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseKeepLeaseResponse(rsp)
+}
+
+// LeaveResourceWithResponse Give back everything one has of a resource
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/leases/{resource}/leave (the `LeaveResource` operationId).
+func (c *ClientWithResponses) LeaveResourceWithResponse(ctx context.Context, resource LeaseResource, params *LeaveResourceParams, reqEditors ...RequestEditorFn) (*LeaveResourceResponse, error) {
+	rsp, err := c.LeaveResource(ctx, resource, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLeaveResourceResponse(rsp)
+}
+
+// TakeOverLeaseWithBodyWithResponse Take a lease away from whoever has it
+//
+// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+func (c *ClientWithResponses) TakeOverLeaseWithBodyWithResponse(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TakeOverLeaseResponse, error) {
+	rsp, err := c.TakeOverLeaseWithBody(ctx, resource, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTakeOverLeaseResponse(rsp)
+}
+
+// TakeOverLeaseWithResponse Take a lease away from whoever has it
+//
+// Removes what others have of the key and of everything that overlaps it, all or nothing. From holders that work with the
+// same key everybody may, from others a key with the scope admin. The audit trail keeps who took what from whom, and why.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/leases/{resource}/take-over (the `TakeOverLease` operationId).
+func (c *ClientWithResponses) TakeOverLeaseWithResponse(ctx context.Context, resource LeaseResource, params *TakeOverLeaseParams, body TakeOverLeaseJSONRequestBody, reqEditors ...RequestEditorFn) (*TakeOverLeaseResponse, error) {
+	rsp, err := c.TakeOverLease(ctx, resource, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTakeOverLeaseResponse(rsp)
+}
+
 // ReleaseLockWithResponse Give a lock back
 //
 // `lock_lost` says that it was not the caller's any more; nothing was changed.
@@ -9669,11 +11237,13 @@ func (c *ClientWithResponses) ListServersWithResponse(ctx context.Context, param
 
 // CreateServerWithBodyWithResponse Add one server
 //
+// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/servers (the `CreateServer` operationId).
-func (c *ClientWithResponses) CreateServerWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServerResponse, error) {
-	rsp, err := c.CreateServerWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) CreateServerWithBodyWithResponse(ctx context.Context, params *CreateServerParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateServerResponse, error) {
+	rsp, err := c.CreateServerWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -9682,11 +11252,13 @@ func (c *ClientWithResponses) CreateServerWithBodyWithResponse(ctx context.Conte
 
 // CreateServerWithResponse Add one server
 //
+// Refused with `lease_held` while somebody else edits the rack or the chassis that it comes to.
+//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/servers (the `CreateServer` operationId).
-func (c *ClientWithResponses) CreateServerWithResponse(ctx context.Context, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServerResponse, error) {
-	rsp, err := c.CreateServer(ctx, body, reqEditors...)
+func (c *ClientWithResponses) CreateServerWithResponse(ctx context.Context, params *CreateServerParams, body CreateServerJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateServerResponse, error) {
+	rsp, err := c.CreateServer(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -9712,6 +11284,10 @@ func (c *ClientWithResponses) GetServerWithResponse(ctx context.Context, serverI
 // and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 // can be changed: the buyer was promised the rest.
 //
+// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+// if somebody else has it.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -9729,6 +11305,10 @@ func (c *ClientWithResponses) UpdateServerWithBodyWithResponse(ctx context.Conte
 // and `benchmarks` are replaced as a whole. Of a held or sold server only name, serial, price, tags and attributes
 // can be changed: the buyer was promised the rest.
 //
+// It needs a lease of the caller on the server (`server:srv_…`, or the parts of it that are changed, such as `drives`), on
+// its rack or on its chassis, which is looked at in the transaction that writes: `lease_lost` without one, `lease_held`
+// if somebody else has it.
+//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PATCH /v1/servers/{server_id} (the `UpdateServer` operationId).
@@ -9743,14 +11323,17 @@ func (c *ClientWithResponses) UpdateServerWithResponse(ctx context.Context, serv
 // SetServerStateWithBodyWithResponse Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// sold one stays sold and is flagged by its state.
+//
+// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 // refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-func (c *ClientWithResponses) SetServerStateWithBodyWithResponse(ctx context.Context, serverID ServerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error) {
-	rsp, err := c.SetServerStateWithBody(ctx, serverID, contentType, body, reqEditors...)
+func (c *ClientWithResponses) SetServerStateWithBodyWithResponse(ctx context.Context, serverID ServerID, params *SetServerStateParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error) {
+	rsp, err := c.SetServerStateWithBody(ctx, serverID, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -9760,14 +11343,17 @@ func (c *ClientWithResponses) SetServerStateWithBodyWithResponse(ctx context.Con
 // SetServerStateWithResponse Move a server to another state
 //
 // A held or sold server is refused with `server_in_use`. With `force` its reservation is cancelled in your name; a
-// sold one stays sold and is flagged by its state. A program that works under a lock shows it in `lock`, and is
+// sold one stays sold and is flagged by its state.
+//
+// Whoever changes it says by what right. A person has a lease on the server (its part is `state`), on its rack or on its
+// chassis, as for a correction of the record. A program that works under a lock shows it in `lock`, needs no lease, and is
 // refused with `stale_fence` if somebody else has had that lock since.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/servers/{server_id}/state (the `SetServerState` operationId).
-func (c *ClientWithResponses) SetServerStateWithResponse(ctx context.Context, serverID ServerID, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error) {
-	rsp, err := c.SetServerState(ctx, serverID, body, reqEditors...)
+func (c *ClientWithResponses) SetServerStateWithResponse(ctx context.Context, serverID ServerID, params *SetServerStateParams, body SetServerStateJSONRequestBody, reqEditors ...RequestEditorFn) (*SetServerStateResponse, error) {
+	rsp, err := c.SetServerState(ctx, serverID, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -10653,6 +12239,230 @@ func ParseGetKeyResponse(rsp *http.Response) (*GetKeyResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Key
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReleaseLeaseResponse parses an HTTP response from a ReleaseLeaseWithResponse call
+func ParseReleaseLeaseResponse(rsp *http.Response) (*ReleaseLeaseResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReleaseLeaseResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LeaseReleased
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetPresenceResponse parses an HTTP response from a GetPresenceWithResponse call
+func ParseGetPresenceResponse(rsp *http.Response) (*GetPresenceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetPresenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Presence
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAcquireLeaseResponse parses an HTTP response from a AcquireLeaseWithResponse call
+func ParseAcquireLeaseResponse(rsp *http.Response) (*AcquireLeaseResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcquireLeaseResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Lease
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWatchLeasesResponse parses an HTTP response from a WatchLeasesWithResponse call
+func ParseWatchLeasesResponse(rsp *http.Response) (*WatchLeasesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WatchLeasesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseKeepLeaseResponse parses an HTTP response from a KeepLeaseWithResponse call
+func ParseKeepLeaseResponse(rsp *http.Response) (*KeepLeaseResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &KeepLeaseResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Lease
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseLeaveResourceResponse parses an HTTP response from a LeaveResourceWithResponse call
+func ParseLeaveResourceResponse(rsp *http.Response) (*LeaveResourceResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LeaveResourceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LeasesLeft
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTakeOverLeaseResponse parses an HTTP response from a TakeOverLeaseWithResponse call
+func ParseTakeOverLeaseResponse(rsp *http.Response) (*TakeOverLeaseResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TakeOverLeaseResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LeaseTakenOver
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -77,7 +77,7 @@ func (c *claim) write(ctx context.Context, row *Lease, acquired time.Time, secon
 		return ErrCeiling
 	}
 	c.granted = Lease{
-		Key: c.key, Holder: c.writer.Holder, Credential: c.writer.Credential,
+		Key: c.key, Holder: c.named(row), Credential: c.writer.Credential,
 		AcquiredAt: acquired, ExpiresAt: until(c.seen.Now, seconds), Version: 1,
 	}
 	store := c.tx.Insert
@@ -92,6 +92,19 @@ func (c *claim) write(ctx context.Context, row *Lease, acquired time.Time, secon
 		c.granted.Version++
 	}
 	return nil
+}
+
+// named is the writer by the name that it gives, or gave before.
+func (c *claim) named(row *Lease) Holder {
+	holder := c.writer.Holder
+	switch {
+	case holder.Name != "":
+	case row != nil && row.Holder.Is(holder):
+		holder.Name = row.Holder.Name
+	default:
+		holder.Name = holder.ID
+	}
+	return holder
 }
 
 // orLost is a failure, or else a race that was lost.

@@ -10,7 +10,7 @@ const (
 // names: two tabs of one person share their leases, and "Host-A" is not "host-a".
 type Holder struct {
 	ID   string
-	Name string // for people; may be anything, and says nothing about who it is
+	Name string // for people, and says nothing about who it is; empty: as before, or the identifier
 }
 
 // Is tells whether both are the same writer.

@@ -15,7 +15,7 @@ type commands struct {
 	Cancel   cancelCmd   `cmd:"" group:"sell" help:"Give a reservation up."`
 	Evaluate evaluateCmd `cmd:"" group:"sell" help:"Show what would be chosen now, and why not the others."`
 	Explain  explainCmd  `cmd:"" group:"sell" help:"Tell the story of an order: why each try got what it got."`
-	Servers  serversCmd  `cmd:"" group:"sell" help:"List and show servers."`
+	Servers  serversCmd  `cmd:"" group:"sell" help:"List, show and keep servers."`
 
 	Orgs   orgsCmd   `cmd:"" group:"keep" help:"Keep organizations."`
 	Keys   keysCmd   `cmd:"" group:"keep" help:"Keep API keys."`

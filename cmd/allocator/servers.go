@@ -9,16 +9,19 @@ import (
 	"allocator/client"
 )
 
-// serversCmd reads the inventory. It needs a key with the scope operator.
+// serversCmd reads the inventory and moves servers between states. It needs a key with the scope operator.
 type serversCmd struct {
 	List serversListCmd `cmd:"" help:"List servers in the order in which they were added."`
 	Show serversShowCmd `cmd:"" help:"Show one server."`
+
+	State serversStateCmd `cmd:"" help:"Move a server to another state, under an edit lease of the command's own."`
 }
 
 func (*serversCmd) examples() string {
 	return `
 		allocator servers list --site FSN1 --state ready --limit 20
-		allocator servers show srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7`
+		allocator servers show srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+		allocator servers state srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7 maintenance --reason "fan 2 is loud"`
 }
 
 type serversListCmd struct {

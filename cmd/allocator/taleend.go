@@ -34,15 +34,14 @@ func (t *tale) giveBack(ctx context.Context) error {
 		return err
 	}
 	t.sayf("The binding has ended: the server goes to cleaning, and is offered to nobody.")
-	res, err := t.api.SetServerStateWithResponse(ctx, t.bought.Server.ID,
-		client.ServerStateRequest{State: client.ServerStateReady, Reason: "the demo is over"})
+	ready, err := setState(ctx, t.api, t.bought.Server.ID, client.ServerStateRequest{State: client.ServerStateReady, Reason: "the demo is over"})
 	switch {
 	case client.CodeOf(err) == client.ProblemCodeMissingScope:
 		t.sayf("This key may not mark it ready; an operator has to: %s.", t.bought.Server.ID)
 	case err != nil:
 		return err
 	default:
-		t.chapter.Answer = res.JSON200
+		t.chapter.Answer = ready
 		t.sayf("%s is free for the next order.", serverName(t.bought.Server))
 	}
 	return t.end()

@@ -17,7 +17,8 @@ import (
 type call struct {
 	requestID string
 	method    string
-	op        *operation // nil until the route is known to be one
+	line      context.Context // until the caller goes away; that of the call itself ends when its time is over
+	op        *operation      // nil until the route is known to be one
 	caller    identity.Caller
 	text      []byte            // the body, read and checked; empty if there is none
 	body      *strictjson.Value // of the body

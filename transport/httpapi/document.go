@@ -38,6 +38,7 @@ type parameter struct {
 	in       string // "path", "query", "header"
 	required bool
 	many     bool // may be repeated
+	chosen   bool // in a path: the caller's own word for something, and not an id that somebody was given
 	schema   *strictjson.Schema
 	kind     strictjson.Kind // of one value
 }
@@ -102,6 +103,7 @@ func (op *operation) compileScopes(names []string) error {
 
 func compileParameter(source *openapi3.Parameter) (parameter, error) {
 	p := parameter{name: source.Name, in: source.In, required: source.Required}
+	p.chosen, _ = source.Extensions["x-chosen"].(bool)
 	one := source.Schema
 	if one.Value.Type.Is("array") {
 		p.many, one = true, one.Value.Items

@@ -13,7 +13,8 @@ import (
 	"allocator/transport/httpapi/strictjson"
 )
 
-// checkPath answers an id that cannot be one like an id that nobody has.
+// checkPath answers an id that cannot be one like an id that nobody has, and a word of the caller's own that cannot be one
+// like any other fault of a request.
 func checkPath(c echo.Context, op *operation) error {
 	for _, p := range op.params {
 		if p.in != "path" {
@@ -27,7 +28,10 @@ func checkPath(c echo.Context, op *operation) error {
 			}
 			text = unescaped
 		}
-		if len(p.faults(text)) > 0 {
+		switch faults := p.check("path:"+p.name, []string{text}); {
+		case len(faults) > 0 && p.chosen:
+			return refuseFaults(faults)
+		case len(faults) > 0:
 			return newProblem("not_found")
 		}
 		if loggedIDs[p.name] {

@@ -5,6 +5,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/lease"
 	"allocator/locking"
 	"allocator/reservation"
 )
@@ -121,6 +122,18 @@ var problemTable = []problemType{
 		reservation.ErrStaleFence),
 	row("job_running", 409, actionRetry, "The job runs already",
 		"It runs here or on another process: wait until that run is over."),
+	row("lease_held", 409, actionRetry, "Somebody else is editing this",
+		"Several came for it at the same moment: try again shortly.",
+		lease.ErrHeld, lease.ErrLostRace),
+	row("lease_lost", 410, actionChangeRequest, "You have no lease on this",
+		"It ran out and somebody else had it, or it was never taken: take it, look at what has changed meanwhile, and repeat the change.",
+		lease.ErrLost),
+	row("edit_refused", 403, actionContactSupport, "You may not edit this",
+		"Your key may not edit this, or not take it from whoever does: ask an administrator.",
+		lease.ErrEditRefused),
+	row("lease_ceiling", 409, actionWaitUntil, "The lease was kept as long as leases may be",
+		"Save your work. When the lease has run out it can be taken again, by others too.",
+		lease.ErrCeiling),
 	row("organization_exists", 409, actionChangeRequest, "The organization is already there",
 		"An organization with this id exists: choose another id.",
 		identity.ErrOrganizationExists),
@@ -131,7 +144,7 @@ var problemTable = []problemType{
 		reservation.ErrOutcomeUnknown),
 	row("unavailable", 503, actionRetry, "The service cannot answer at the moment",
 		"Nothing was changed. Wait as long as Retry-After says, then send it again.",
-		reservation.ErrUnavailable, identity.ErrUnavailable),
+		reservation.ErrUnavailable, identity.ErrUnavailable, lease.ErrTooManyWatchers),
 	row("locks_unavailable", 503, actionRetry, "Nobody can know who has the lock",
 		"What keeps the locks does not answer. Wait as long as Retry-After says, then ask again. A lock that was just asked for may stand until its time is over.",
 		locking.ErrBackend),

@@ -24,7 +24,8 @@ func (s *Server) record(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := time.Now()
 		k := newCall(c.Request())
-		ctx, cancel := context.WithTimeout(k.into(c.Request().Context()), requestTimeout)
+		k.line = k.into(c.Request().Context())
+		ctx, cancel := context.WithTimeout(k.line, requestTimeout)
 		defer cancel()
 		c.SetRequest(c.Request().WithContext(ctx))
 		c.Response().Header().Set("X-Request-ID", k.requestID)
@@ -57,7 +58,7 @@ func recovered(next echo.HandlerFunc, c echo.Context) (err error) {
 }
 
 // overreach are the refusals behind the door of a caller that asked for what it has no right to.
-var overreach = map[string]bool{"not_holder": true, "scope_exceeded": true}
+var overreach = map[string]bool{"not_holder": true, "scope_exceeded": true, "edit_refused": true}
 
 // answerError writes an error as problem+json, if nothing has been written yet.
 func (s *Server) answerError(err error, c echo.Context) {

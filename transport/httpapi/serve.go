@@ -41,7 +41,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		return err
 	case <-time.After(s.deps.DrainDelay):
 	}
-	s.closing.Store(true)
+	if !s.closing.Swap(true) {
+		close(s.ending)
+	}
 	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if err := server.Shutdown(finish); err != nil {

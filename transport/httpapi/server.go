@@ -29,6 +29,8 @@ type Deps struct {
 	Events             EventReader
 	Locks              Locks
 	Jobs               Jobs
+	Leases             Leases
+	LeaseWatch         LeaseWatch
 
 	Organizations Organizations
 	Keys          Keys
@@ -44,7 +46,10 @@ type Deps struct {
 }
 
 // handlers implement the operations of the contract.
-type handlers struct{ Deps }
+type handlers struct {
+	Deps
+	ending <-chan struct{} // closed when no new requests are taken: streams end
+}
 
 var _ wire.StrictServerInterface = (*handlers)(nil)
 
@@ -57,6 +62,7 @@ type Server struct {
 
 	draining atomic.Bool // /readyz says no
 	closing  atomic.Bool // new requests are refused
+	ending   chan struct{}
 }
 
 // New makes the door. It fails if a route has no declared scope, or if contract and routes differ in any other way.
@@ -65,7 +71,7 @@ func New(deps Deps) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{deps: deps, operations: operations}
+	s := &Server{deps: deps, operations: operations, ending: make(chan struct{})}
 	if s.published, err = publish(document, operations); err != nil {
 		return nil, err
 	}
@@ -86,7 +92,7 @@ func (s *Server) echo() *echo.Echo {
 	e.Logger.SetOutput(slogWriter{s.deps.Log})
 	e.Use(s.record)
 	guards := s.guards()
-	wire.RegisterHandlersWithOptions(e, wire.NewStrictHandler(&handlers{s.deps}, nil),
+	wire.RegisterHandlersWithOptions(e, wire.NewStrictHandler(&handlers{s.deps, s.ending}, nil),
 		wire.RegisterHandlersOptions{OperationMiddlewares: guards})
 	s.registerService(e, guards)
 	return e

@@ -26,15 +26,17 @@ type Servers interface {
 
 // ServerStates moves servers between states.
 type ServerStates interface {
-	// ChangeServerState moves one. Errors: reservation.ErrNotFound, ErrServerInUse, ErrStaleFence.
+	// ChangeServerState moves one. Errors: reservation.ErrNotFound, ErrServerInUse, ErrStaleFence, lease.HeldError,
+	// LostError, ErrEditRefused.
 	ChangeServerState(ctx context.Context, caller identity.Caller, change reservation.StateChange) (*inventory.Server, error)
 }
 
-// changeBy says to the inventory on whose behalf it writes.
-func changeBy(caller identity.Caller) inventory.Change {
+// editedBy says to the inventory on whose behalf it writes, and whose edit leases count.
+func editedBy(caller identity.Caller, stated string) inventory.Change {
 	return inventory.Change{
 		Organization: string(caller.Organization),
 		ActorKind:    string(caller.Actor.Kind), ActorID: caller.Actor.ID, RequestID: caller.RequestID,
+		Editor: holderID(caller, stated),
 	}
 }
 
@@ -69,7 +71,7 @@ func (h *handlers) ListServers(
 func (h *handlers) CreateServer(
 	ctx context.Context, r wire.CreateServerRequestObject,
 ) (wire.CreateServerResponseObject, error) {
-	made, err := h.Servers.Create(ctx, changeBy(callerOf(ctx)), newServer(r.Body))
+	made, err := h.Servers.Create(ctx, editedBy(callerOf(ctx), r.Params.LeaseHolder), newServer(r.Body))
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +92,22 @@ func (h *handlers) GetServer(ctx context.Context, r wire.GetServerRequestObject)
 	}, nil
 }
 
+// stateEditor is whose edit lease a change of state needs: a person's. A program shows the lock that it works under.
+func stateEditor(caller identity.Caller, r wire.SetServerStateRequestObject) string {
+	if r.Body.Lock.Key != "" {
+		return ""
+	}
+	return holderID(caller, r.Params.LeaseHolder)
+}
+
 // SetServerState implements wire.StrictServerInterface.
 func (h *handlers) SetServerState(
 	ctx context.Context, r wire.SetServerStateRequestObject,
 ) (wire.SetServerStateResponseObject, error) {
 	s, err := h.ServerStates.ChangeServerState(ctx, callerOf(ctx), reservation.StateChange{
 		ServerID: inventory.ServerID(r.ServerID), State: inventory.State(r.Body.State), Reason: r.Body.Reason, Force: r.Body.Force,
-		Lock: reservation.LockProof{Key: r.Body.Lock.Key, Fence: r.Body.Lock.Fence},
+		Lock:   reservation.LockProof{Key: r.Body.Lock.Key, Fence: r.Body.Lock.Fence},
+		Editor: stateEditor(callerOf(ctx), r),
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/lease"
 	"allocator/locking"
 	"allocator/reservation"
 	"allocator/transport/httpapi/strictjson"
@@ -22,7 +23,7 @@ func translate(err error) *problem {
 	if known, ok := errors.AsType[*problem](err); ok {
 		return known
 	}
-	for _, of := range []func(error) *problem{ofEcho, ofFields, ofVersion, ofConversion, ofScopes, ofTable} {
+	for _, of := range []func(error) *problem{ofEcho, ofFields, ofVersion, ofConversion, ofScopes, ofLease, ofTable} {
 		if p := of(err); p != nil {
 			if p.hidden == nil {
 				p.hidden = err
@@ -83,6 +84,7 @@ func ofFields(err error) *problem {
 	var byIdentity *identity.InvalidError
 	var byInventory *inventory.InvalidError
 	var byLocking *locking.InvalidError
+	var byLease *lease.InvalidError
 	switch {
 	case errors.As(err, &byLocking):
 		faults = append(faults, strictjson.Fault{
@@ -95,6 +97,10 @@ func ofFields(err error) *problem {
 	case errors.As(err, &byInventory):
 		for _, f := range byInventory.Fields {
 			faults = append(faults, strictjson.Fault{Pointer: f.Pointer, Code: f.Code, Detail: sentence(f.Detail)})
+		}
+	case errors.As(err, &byLease):
+		for _, f := range byLease.Fields {
+			faults = append(faults, strictjson.Fault{Pointer: leasePointers[f.Field], Code: f.Code, Detail: sentence(f.Detail)})
 		}
 	case errors.Is(err, featureflags.ErrPercentOutOfRange):
 		faults = append(faults, strictjson.Fault{

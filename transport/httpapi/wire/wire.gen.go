@@ -230,6 +230,7 @@ const (
 	ProblemCodeBindingEnded          ProblemCode = "binding_ended"
 	ProblemCodeContended             ProblemCode = "contended"
 	ProblemCodeDecisionGone          ProblemCode = "decision_gone"
+	ProblemCodeEditRefused           ProblemCode = "edit_refused"
 	ProblemCodeFeatureDisabled       ProblemCode = "feature_disabled"
 	ProblemCodeHoldLimit             ProblemCode = "hold_limit"
 	ProblemCodeIdempotencyKeyInvalid ProblemCode = "idempotency_key_invalid"
@@ -237,6 +238,9 @@ const (
 	ProblemCodeInternal              ProblemCode = "internal"
 	ProblemCodeInvalidRequest        ProblemCode = "invalid_request"
 	ProblemCodeJobRunning            ProblemCode = "job_running"
+	ProblemCodeLeaseCeiling          ProblemCode = "lease_ceiling"
+	ProblemCodeLeaseHeld             ProblemCode = "lease_held"
+	ProblemCodeLeaseLost             ProblemCode = "lease_lost"
 	ProblemCodeLockHeld              ProblemCode = "lock_held"
 	ProblemCodeLockLost              ProblemCode = "lock_lost"
 	ProblemCodeLocksUnavailable      ProblemCode = "locks_unavailable"
@@ -276,6 +280,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeDecisionGone:
 		return true
+	case ProblemCodeEditRefused:
+		return true
 	case ProblemCodeFeatureDisabled:
 		return true
 	case ProblemCodeHoldLimit:
@@ -289,6 +295,12 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeInvalidRequest:
 		return true
 	case ProblemCodeJobRunning:
+		return true
+	case ProblemCodeLeaseCeiling:
+		return true
+	case ProblemCodeLeaseHeld:
+		return true
+	case ProblemCodeLeaseLost:
 		return true
 	case ProblemCodeLockHeld:
 		return true
@@ -1010,7 +1022,7 @@ type Explanation = string
 
 // Fault defines model for Fault.
 type Fault struct {
-	// Pointer A JSON pointer into the body, or `query:NAME`, `header:NAME`; empty for the body as a whole.
+	// Pointer A JSON pointer into the body, or `path:NAME`, `query:NAME`, `header:NAME`; empty for the body as a whole.
 	Pointer string `json:"pointer"`
 	Code    string `json:"code"`
 	Detail  string `json:"detail"`
@@ -1178,6 +1190,69 @@ type KeyID = string
 type KeyList struct {
 	Items         []Key  `json:"items"`
 	NextPageToken string `json:"next_page_token"`
+}
+
+// Lease defines model for Lease.
+type Lease struct {
+	Resource string `json:"resource"`
+
+	// Part Empty: the whole resource.
+	Part       string     `json:"part"`
+	Holder     LeaseOwner `json:"holder"`
+	AcquiredAt time.Time  `json:"acquired_at"`
+
+	// ExpiresAt From here on it counts for nothing.
+	ExpiresAt   time.Time `json:"expires_at"`
+	SecondsLeft int64     `json:"seconds_left"`
+}
+
+// LeaseOwner defines model for LeaseOwner.
+type LeaseOwner struct {
+	// ID The key, and behind a slash the Lease-Holder.
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// LeaseReleased defines model for LeaseReleased.
+type LeaseReleased struct {
+	// Released It was held until now.
+	Released bool `json:"released"`
+
+	// Lapsed It had run out before.
+	Lapsed bool `json:"lapsed"`
+}
+
+// LeaseRequest defines model for LeaseRequest.
+type LeaseRequest struct {
+	// Name How others see the holder. A heartbeat may leave it out.
+	Name string `json:"name,omitempty,omitzero"`
+
+	// Seconds Examples: 60
+	Seconds int64 `json:"seconds"`
+}
+
+// LeaseTakeOverRequest defines model for LeaseTakeOverRequest.
+type LeaseTakeOverRequest struct {
+	Name string `json:"name,omitempty,omitzero"`
+
+	// Reason For people who read it later. No personal data, please.
+	Reason Explanation `json:"reason"`
+
+	// Seconds Examples: 60
+	Seconds int64 `json:"seconds"`
+}
+
+// LeaseTakenOver defines model for LeaseTakenOver.
+type LeaseTakenOver struct {
+	Lease Lease `json:"lease"`
+
+	// Removed What others had.
+	Removed []Lease `json:"removed"`
+}
+
+// LeasesLeft defines model for LeasesLeft.
+type LeasesLeft struct {
+	Leases []Lease `json:"leases"`
 }
 
 // Lock defines model for Lock.
@@ -1413,6 +1488,13 @@ type OrganizationPatch struct {
 // Examples: 12, 12.5
 type Position = string
 
+// Presence defines model for Presence.
+type Presence struct {
+	Resource string    `json:"resource"`
+	At       time.Time `json:"at"`
+	Leases   []Lease   `json:"leases"`
+}
+
 // Price Each month.
 type Price struct {
 	// Amount Examples: 38.00
@@ -1479,6 +1561,7 @@ type Problem struct {
 
 	// SecondsLeft How much longer the holder of a lock has it if it does not renew.
 	SecondsLeft int64 `json:"seconds_left,omitempty,omitzero"`
+	Lease       Lease `json:"lease,omitempty,omitzero"`
 }
 
 // ProblemCode Stable. A later release may add codes.
@@ -1809,6 +1892,15 @@ type IdempotencyKey = string
 // IfMatch defines model for IfMatch.
 type IfMatch = string
 
+// LeaseHolder defines model for LeaseHolder.
+type LeaseHolder = string
+
+// LeasePart defines model for LeasePart.
+type LeasePart = string
+
+// LeaseResource defines model for LeaseResource.
+type LeaseResource = string
+
 // PageSize defines model for PageSize.
 type PageSize = int64
 
@@ -1863,6 +1955,60 @@ type ListKeysParams struct {
 	// PageSize 50 if left out. More than 500 counts as 500.
 	PageSize  PageSize  `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
+}
+
+// ReleaseLeaseParams defines parameters for ReleaseLease.
+type ReleaseLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// GetPresenceParams defines parameters for GetPresence.
+type GetPresenceParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// AcquireLeaseParams defines parameters for AcquireLease.
+type AcquireLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// WatchLeasesParams defines parameters for WatchLeases.
+type WatchLeasesParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// KeepLeaseParams defines parameters for KeepLease.
+type KeepLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// LeaveResourceParams defines parameters for LeaveResource.
+type LeaveResourceParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// TakeOverLeaseParams defines parameters for TakeOverLease.
+type TakeOverLeaseParams struct {
+	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
+	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
 }
 
 // ReleaseLockParams defines parameters for ReleaseLock.
@@ -1942,10 +2088,25 @@ type ListServersParams struct {
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
 }
 
+// CreateServerParams defines parameters for CreateServer.
+type CreateServerParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
 // UpdateServerParams defines parameters for UpdateServer.
 type UpdateServerParams struct {
 	// IfMatch The ETag of what you read, or `*` to overwrite whatever is there.
 	IfMatch IfMatch `json:"If-Match"`
+
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
+}
+
+// SetServerStateParams defines parameters for SetServerState.
+type SetServerStateParams struct {
+	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
+	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
 }
 
 // CreateBindingJSONRequestBody defines body for CreateBinding for application/json ContentType.
@@ -1965,6 +2126,15 @@ type SetFlagOverrideJSONRequestBody = FlagOverrideValue
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = NewKey
+
+// AcquireLeaseJSONRequestBody defines body for AcquireLease for application/json ContentType.
+type AcquireLeaseJSONRequestBody = LeaseRequest
+
+// KeepLeaseJSONRequestBody defines body for KeepLease for application/json ContentType.
+type KeepLeaseJSONRequestBody = LeaseRequest
+
+// TakeOverLeaseJSONRequestBody defines body for TakeOverLease for application/json ContentType.
+type TakeOverLeaseJSONRequestBody = LeaseTakeOverRequest
 
 // AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
 type AcquireLockJSONRequestBody = LockRequest
@@ -2064,6 +2234,27 @@ type ServerInterface interface {
 	// GetKey Show an API key
 	// (GET /v1/keys/{key_id})
 	GetKey(ctx echo.Context, keyID KeyID) error
+	// ReleaseLease Give a lease back
+	// (DELETE /v1/leases/{resource})
+	ReleaseLease(ctx echo.Context, resource LeaseResource, params ReleaseLeaseParams) error
+	// GetPresence Who edits a resource and its parts
+	// (GET /v1/leases/{resource})
+	GetPresence(ctx echo.Context, resource LeaseResource, params GetPresenceParams) error
+	// AcquireLease Take a lease, or renew one's own
+	// (PUT /v1/leases/{resource})
+	AcquireLease(ctx echo.Context, resource LeaseResource, params AcquireLeaseParams) error
+	// WatchLeases Watch who edits a resource
+	// (GET /v1/leases/{resource}/events)
+	WatchLeases(ctx echo.Context, resource LeaseResource, params WatchLeasesParams) error
+	// KeepLease Keep a lease for so many seconds from now on
+	// (POST /v1/leases/{resource}/heartbeat)
+	KeepLease(ctx echo.Context, resource LeaseResource, params KeepLeaseParams) error
+	// LeaveResource Give back everything one has of a resource
+	// (POST /v1/leases/{resource}/leave)
+	LeaveResource(ctx echo.Context, resource LeaseResource, params LeaveResourceParams) error
+	// TakeOverLease Take a lease away from whoever has it
+	// (POST /v1/leases/{resource}/take-over)
+	TakeOverLease(ctx echo.Context, resource LeaseResource, params TakeOverLeaseParams) error
 	// ReleaseLock Give a lock back
 	// (DELETE /v1/locks)
 	ReleaseLock(ctx echo.Context, params ReleaseLockParams) error
@@ -2114,7 +2305,7 @@ type ServerInterface interface {
 	ListServers(ctx echo.Context, params ListServersParams) error
 	// CreateServer Add one server
 	// (POST /v1/servers)
-	CreateServer(ctx echo.Context) error
+	CreateServer(ctx echo.Context, params CreateServerParams) error
 	// GetServer Show a server
 	// (GET /v1/servers/{server_id})
 	GetServer(ctx echo.Context, serverID ServerID) error
@@ -2123,7 +2314,7 @@ type ServerInterface interface {
 	UpdateServer(ctx echo.Context, serverID ServerID, params UpdateServerParams) error
 	// SetServerState Move a server to another state
 	// (POST /v1/servers/{server_id}/state)
-	SetServerState(ctx echo.Context, serverID ServerID) error
+	SetServerState(ctx echo.Context, serverID ServerID, params SetServerStateParams) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -2554,6 +2745,282 @@ func (w *ServerInterfaceWrapper) GetKey(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.GetKey(ctx, keyID)
+	return err
+}
+
+// ReleaseLease converts echo context to params.
+func (w *ServerInterfaceWrapper) ReleaseLease(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "resource" -------------
+	var resource LeaseResource
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource", ctx.Param("resource"), &resource, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter resource: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReleaseLeaseParams
+	// ------------- Optional query parameter "part" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "part", ctx.QueryParams(), &params.Part, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter part: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReleaseLease(ctx, resource, params)
+	return err
+}
+
+// GetPresence converts echo context to params.
+func (w *ServerInterfaceWrapper) GetPresence(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "resource" -------------
+	var resource LeaseResource
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource", ctx.Param("resource"), &resource, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter resource: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetPresenceParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetPresence(ctx, resource, params)
+	return err
+}
+
+// AcquireLease converts echo context to params.
+func (w *ServerInterfaceWrapper) AcquireLease(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "resource" -------------
+	var resource LeaseResource
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource", ctx.Param("resource"), &resource, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter resource: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AcquireLeaseParams
+	// ------------- Optional query parameter "part" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "part", ctx.QueryParams(), &params.Part, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter part: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcquireLease(ctx, resource, params)
+	return err
+}
+
+// WatchLeases converts echo context to params.
+func (w *ServerInterfaceWrapper) WatchLeases(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "resource" -------------
+	var resource LeaseResource
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource", ctx.Param("resource"), &resource, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter resource: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params WatchLeasesParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.WatchLeases(ctx, resource, params)
+	return err
+}
+
+// KeepLease converts echo context to params.
+func (w *ServerInterfaceWrapper) KeepLease(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "resource" -------------
+	var resource LeaseResource
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource", ctx.Param("resource"), &resource, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter resource: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params KeepLeaseParams
+	// ------------- Optional query parameter "part" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "part", ctx.QueryParams(), &params.Part, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter part: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.KeepLease(ctx, resource, params)
+	return err
+}
+
+// LeaveResource converts echo context to params.
+func (w *ServerInterfaceWrapper) LeaveResource(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "resource" -------------
+	var resource LeaseResource
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource", ctx.Param("resource"), &resource, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter resource: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params LeaveResourceParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.LeaveResource(ctx, resource, params)
+	return err
+}
+
+// TakeOverLease converts echo context to params.
+func (w *ServerInterfaceWrapper) TakeOverLease(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "resource" -------------
+	var resource LeaseResource
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource", ctx.Param("resource"), &resource, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter resource: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TakeOverLeaseParams
+	// ------------- Optional query parameter "part" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "part", ctx.QueryParams(), &params.Part, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter part: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TakeOverLease(ctx, resource, params)
 	return err
 }
 
@@ -3033,8 +3500,28 @@ func (w *ServerInterfaceWrapper) ListServers(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) CreateServer(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateServerParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.CreateServer(ctx)
+	err = w.Handler.CreateServer(ctx, params)
 	return err
 }
 
@@ -3086,6 +3573,21 @@ func (w *ServerInterfaceWrapper) UpdateServer(ctx echo.Context) error {
 	} else {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Header parameter If-Match is required, but not found"))
 	}
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.UpdateServer(ctx, serverID, params)
@@ -3103,8 +3605,28 @@ func (w *ServerInterfaceWrapper) SetServerState(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter server_id: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SetServerStateParams
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "Lease-Holder" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Lease-Holder")]; found {
+		var LeaseHolder LeaseHolder
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for Lease-Holder, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Lease-Holder", valueList[0], &LeaseHolder, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter Lease-Holder: %s", err))
+		}
+
+		params.LeaseHolder = LeaseHolder
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.SetServerState(ctx, serverID)
+	err = w.Handler.SetServerState(ctx, serverID, params)
 	return err
 }
 
@@ -3176,6 +3698,13 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/keys", wrapper.CreateKey, options.OperationMiddlewares["createKey"]...)
 	router.DELETE(options.BaseURL+"/v1/keys/:key_id", wrapper.RevokeKey, options.OperationMiddlewares["revokeKey"]...)
 	router.GET(options.BaseURL+"/v1/keys/:key_id", wrapper.GetKey, options.OperationMiddlewares["getKey"]...)
+	router.DELETE(options.BaseURL+"/v1/leases/:resource", wrapper.ReleaseLease, options.OperationMiddlewares["releaseLease"]...)
+	router.GET(options.BaseURL+"/v1/leases/:resource", wrapper.GetPresence, options.OperationMiddlewares["getPresence"]...)
+	router.PUT(options.BaseURL+"/v1/leases/:resource", wrapper.AcquireLease, options.OperationMiddlewares["acquireLease"]...)
+	router.GET(options.BaseURL+"/v1/leases/:resource/events", wrapper.WatchLeases, options.OperationMiddlewares["watchLeases"]...)
+	router.POST(options.BaseURL+"/v1/leases/:resource/heartbeat", wrapper.KeepLease, options.OperationMiddlewares["keepLease"]...)
+	router.POST(options.BaseURL+"/v1/leases/:resource/leave", wrapper.LeaveResource, options.OperationMiddlewares["leaveResource"]...)
+	router.POST(options.BaseURL+"/v1/leases/:resource/take-over", wrapper.TakeOverLease, options.OperationMiddlewares["takeOverLease"]...)
 	router.DELETE(options.BaseURL+"/v1/locks", wrapper.ReleaseLock, options.OperationMiddlewares["releaseLock"]...)
 	router.POST(options.BaseURL+"/v1/locks", wrapper.AcquireLock, options.OperationMiddlewares["acquireLock"]...)
 	router.POST(options.BaseURL+"/v1/locks/renew", wrapper.RenewLock, options.OperationMiddlewares["renewLock"]...)
@@ -4053,6 +4582,318 @@ func (response GetKeydefaultApplicationProblemPlusJSONResponse) VisitGetKeyRespo
 	return err
 }
 
+type ReleaseLeaseRequestObject struct {
+	Resource LeaseResource `json:"resource"`
+	Params   ReleaseLeaseParams
+}
+
+type ReleaseLeaseResponseObject interface {
+	VisitReleaseLeaseResponse(w http.ResponseWriter) error
+}
+
+type ReleaseLease200JSONResponse LeaseReleased
+
+func (response ReleaseLease200JSONResponse) VisitReleaseLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReleaseLeasedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReleaseLeasedefaultApplicationProblemPlusJSONResponse) VisitReleaseLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPresenceRequestObject struct {
+	Resource LeaseResource `json:"resource"`
+	Params   GetPresenceParams
+}
+
+type GetPresenceResponseObject interface {
+	VisitGetPresenceResponse(w http.ResponseWriter) error
+}
+
+type GetPresence200JSONResponse Presence
+
+func (response GetPresence200JSONResponse) VisitGetPresenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPresencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetPresencedefaultApplicationProblemPlusJSONResponse) VisitGetPresenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcquireLeaseRequestObject struct {
+	Resource LeaseResource `json:"resource"`
+	Params   AcquireLeaseParams
+	Body     *AcquireLeaseJSONRequestBody
+}
+
+type AcquireLeaseResponseObject interface {
+	VisitAcquireLeaseResponse(w http.ResponseWriter) error
+}
+
+type AcquireLease200JSONResponse Lease
+
+func (response AcquireLease200JSONResponse) VisitAcquireLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AcquireLeasedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AcquireLeasedefaultApplicationProblemPlusJSONResponse) VisitAcquireLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type WatchLeasesRequestObject struct {
+	Resource LeaseResource `json:"resource"`
+	Params   WatchLeasesParams
+}
+
+type WatchLeasesResponseObject interface {
+	VisitWatchLeasesResponse(w http.ResponseWriter) error
+}
+
+type WatchLeases200TextEventStreamResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response WatchLeases200TextEventStreamResponse) VisitWatchLeasesResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type WatchLeasesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response WatchLeasesdefaultApplicationProblemPlusJSONResponse) VisitWatchLeasesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type KeepLeaseRequestObject struct {
+	Resource LeaseResource `json:"resource"`
+	Params   KeepLeaseParams
+	Body     *KeepLeaseJSONRequestBody
+}
+
+type KeepLeaseResponseObject interface {
+	VisitKeepLeaseResponse(w http.ResponseWriter) error
+}
+
+type KeepLease200JSONResponse Lease
+
+func (response KeepLease200JSONResponse) VisitKeepLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type KeepLeasedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response KeepLeasedefaultApplicationProblemPlusJSONResponse) VisitKeepLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LeaveResourceRequestObject struct {
+	Resource LeaseResource `json:"resource"`
+	Params   LeaveResourceParams
+}
+
+type LeaveResourceResponseObject interface {
+	VisitLeaveResourceResponse(w http.ResponseWriter) error
+}
+
+type LeaveResource200JSONResponse LeasesLeft
+
+func (response LeaveResource200JSONResponse) VisitLeaveResourceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LeaveResourcedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response LeaveResourcedefaultApplicationProblemPlusJSONResponse) VisitLeaveResourceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TakeOverLeaseRequestObject struct {
+	Resource LeaseResource `json:"resource"`
+	Params   TakeOverLeaseParams
+	Body     *TakeOverLeaseJSONRequestBody
+}
+
+type TakeOverLeaseResponseObject interface {
+	VisitTakeOverLeaseResponse(w http.ResponseWriter) error
+}
+
+type TakeOverLease200JSONResponse LeaseTakenOver
+
+func (response TakeOverLease200JSONResponse) VisitTakeOverLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TakeOverLeasedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response TakeOverLeasedefaultApplicationProblemPlusJSONResponse) VisitTakeOverLeaseResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ReleaseLockRequestObject struct {
 	Params ReleaseLockParams
 }
@@ -4813,7 +5654,8 @@ func (response ListServersdefaultApplicationProblemPlusJSONResponse) VisitListSe
 }
 
 type CreateServerRequestObject struct {
-	Body *CreateServerJSONRequestBody
+	Params CreateServerParams
+	Body   *CreateServerJSONRequestBody
 }
 
 type CreateServerResponseObject interface {
@@ -4959,6 +5801,7 @@ func (response UpdateServerdefaultApplicationProblemPlusJSONResponse) VisitUpdat
 
 type SetServerStateRequestObject struct {
 	ServerID ServerID `json:"server_id"`
+	Params   SetServerStateParams
 	Body     *SetServerStateJSONRequestBody
 }
 
@@ -5070,6 +5913,27 @@ type StrictServerInterface interface {
 	// GetKey Show an API key
 	// (GET /v1/keys/{key_id})
 	GetKey(ctx context.Context, request GetKeyRequestObject) (GetKeyResponseObject, error)
+	// ReleaseLease Give a lease back
+	// (DELETE /v1/leases/{resource})
+	ReleaseLease(ctx context.Context, request ReleaseLeaseRequestObject) (ReleaseLeaseResponseObject, error)
+	// GetPresence Who edits a resource and its parts
+	// (GET /v1/leases/{resource})
+	GetPresence(ctx context.Context, request GetPresenceRequestObject) (GetPresenceResponseObject, error)
+	// AcquireLease Take a lease, or renew one's own
+	// (PUT /v1/leases/{resource})
+	AcquireLease(ctx context.Context, request AcquireLeaseRequestObject) (AcquireLeaseResponseObject, error)
+	// WatchLeases Watch who edits a resource
+	// (GET /v1/leases/{resource}/events)
+	WatchLeases(ctx context.Context, request WatchLeasesRequestObject) (WatchLeasesResponseObject, error)
+	// KeepLease Keep a lease for so many seconds from now on
+	// (POST /v1/leases/{resource}/heartbeat)
+	KeepLease(ctx context.Context, request KeepLeaseRequestObject) (KeepLeaseResponseObject, error)
+	// LeaveResource Give back everything one has of a resource
+	// (POST /v1/leases/{resource}/leave)
+	LeaveResource(ctx context.Context, request LeaveResourceRequestObject) (LeaveResourceResponseObject, error)
+	// TakeOverLease Take a lease away from whoever has it
+	// (POST /v1/leases/{resource}/take-over)
+	TakeOverLease(ctx context.Context, request TakeOverLeaseRequestObject) (TakeOverLeaseResponseObject, error)
 	// ReleaseLock Give a lock back
 	// (DELETE /v1/locks)
 	ReleaseLock(ctx context.Context, request ReleaseLockRequestObject) (ReleaseLockResponseObject, error)
@@ -5801,6 +6665,257 @@ func (sh *strictHandler) GetKey(ctx echo.Context, keyID KeyID) error {
 	return nil
 }
 
+// ReleaseLease operation middleware
+func (sh *strictHandler) ReleaseLease(ctx echo.Context, resource LeaseResource, params ReleaseLeaseParams) error {
+	var request ReleaseLeaseRequestObject
+
+	request.Resource = resource
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReleaseLease(ctx.Request().Context(), request.(ReleaseLeaseRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReleaseLease")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(ReleaseLeaseResponseObject); ok {
+		return validResponse.VisitReleaseLeaseResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetPresence operation middleware
+func (sh *strictHandler) GetPresence(ctx echo.Context, resource LeaseResource, params GetPresenceParams) error {
+	var request GetPresenceRequestObject
+
+	request.Resource = resource
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetPresence(ctx.Request().Context(), request.(GetPresenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetPresence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetPresenceResponseObject); ok {
+		return validResponse.VisitGetPresenceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// AcquireLease operation middleware
+func (sh *strictHandler) AcquireLease(ctx echo.Context, resource LeaseResource, params AcquireLeaseParams) error {
+	var request AcquireLeaseRequestObject
+
+	request.Resource = resource
+	request.Params = params
+
+	var body AcquireLeaseJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AcquireLease(ctx.Request().Context(), request.(AcquireLeaseRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AcquireLease")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(AcquireLeaseResponseObject); ok {
+		return validResponse.VisitAcquireLeaseResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// WatchLeases operation middleware
+func (sh *strictHandler) WatchLeases(ctx echo.Context, resource LeaseResource, params WatchLeasesParams) error {
+	var request WatchLeasesRequestObject
+
+	request.Resource = resource
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.WatchLeases(ctx.Request().Context(), request.(WatchLeasesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "WatchLeases")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(WatchLeasesResponseObject); ok {
+		return validResponse.VisitWatchLeasesResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// KeepLease operation middleware
+func (sh *strictHandler) KeepLease(ctx echo.Context, resource LeaseResource, params KeepLeaseParams) error {
+	var request KeepLeaseRequestObject
+
+	request.Resource = resource
+	request.Params = params
+
+	var body KeepLeaseJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.KeepLease(ctx.Request().Context(), request.(KeepLeaseRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "KeepLease")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(KeepLeaseResponseObject); ok {
+		return validResponse.VisitKeepLeaseResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// LeaveResource operation middleware
+func (sh *strictHandler) LeaveResource(ctx echo.Context, resource LeaseResource, params LeaveResourceParams) error {
+	var request LeaveResourceRequestObject
+
+	request.Resource = resource
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.LeaveResource(ctx.Request().Context(), request.(LeaveResourceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "LeaveResource")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(LeaveResourceResponseObject); ok {
+		return validResponse.VisitLeaveResourceResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// TakeOverLease operation middleware
+func (sh *strictHandler) TakeOverLease(ctx echo.Context, resource LeaseResource, params TakeOverLeaseParams) error {
+	var request TakeOverLeaseRequestObject
+
+	request.Resource = resource
+	request.Params = params
+
+	var body TakeOverLeaseJSONRequestBody
+	var err error
+	if binder, ok := ctx.Echo().Binder.(*echo.DefaultBinder); ok {
+		// A request validator built on kin-openapi's openapi3filter with
+		// KeepValidatedValue leaves the value it validated on the body. Bind
+		// that value, matching member names exactly, so the handler receives
+		// what was validated instead of a second, case-insensitive decode.
+		// Otherwise bind only the request body, so that path and query
+		// parameters are not also bound into the body struct.
+		if vb, ok := ctx.Request().Body.(interface{ ValidatedValue() any }); !ok || runtime.BindJSONValue(vb.ValidatedValue(), &body) != nil {
+			err = binder.BindBody(ctx, &body)
+		}
+	} else {
+		// A custom binder is installed on the Echo instance; defer to it
+		// entirely, since echo.Binder does not expose body-only binding and
+		// the binder may do more than decode (for example call ctx.Validate).
+		err = ctx.Bind(&body)
+	}
+	if err != nil {
+		return err
+	}
+	request.Body = &body
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TakeOverLease(ctx.Request().Context(), request.(TakeOverLeaseRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TakeOverLease")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(TakeOverLeaseResponseObject); ok {
+		return validResponse.VisitTakeOverLeaseResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
 // ReleaseLock operation middleware
 func (sh *strictHandler) ReleaseLock(ctx echo.Context, params ReleaseLockParams) error {
 	var request ReleaseLockRequestObject
@@ -6387,8 +7502,10 @@ func (sh *strictHandler) ListServers(ctx echo.Context, params ListServersParams)
 }
 
 // CreateServer operation middleware
-func (sh *strictHandler) CreateServer(ctx echo.Context) error {
+func (sh *strictHandler) CreateServer(ctx echo.Context, params CreateServerParams) error {
 	var request CreateServerRequestObject
+
+	request.Params = params
 
 	var body CreateServerJSONRequestBody
 	var err error
@@ -6507,10 +7624,11 @@ func (sh *strictHandler) UpdateServer(ctx echo.Context, serverID ServerID, param
 }
 
 // SetServerState operation middleware
-func (sh *strictHandler) SetServerState(ctx echo.Context, serverID ServerID) error {
+func (sh *strictHandler) SetServerState(ctx echo.Context, serverID ServerID, params SetServerStateParams) error {
 	var request SetServerStateRequestObject
 
 	request.ServerID = serverID
+	request.Params = params
 
 	var body SetServerStateJSONRequestBody
 	var err error
