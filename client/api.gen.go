@@ -1960,7 +1960,7 @@ type ListKeysParams struct {
 // ReleaseLeaseParams defines parameters for ReleaseLease.
 type ReleaseLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
@@ -1975,7 +1975,7 @@ type GetPresenceParams struct {
 // AcquireLeaseParams defines parameters for AcquireLease.
 type AcquireLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
@@ -1990,7 +1990,7 @@ type WatchLeasesParams struct {
 // KeepLeaseParams defines parameters for KeepLease.
 type KeepLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
@@ -2005,7 +2005,7 @@ type LeaveResourceParams struct {
 // TakeOverLeaseParams defines parameters for TakeOverLease.
 type TakeOverLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
@@ -5303,12 +5303,16 @@ func NewReleaseLeaseRequest(server string, resource LeaseResource, params *Relea
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
-		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-			return nil, err
-		} else {
-			for _, qp := range strings.Split(queryFrag, "&") {
-				rawQueryFragments = append(rawQueryFragments, qp)
+		if params.Part != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", *params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -5431,12 +5435,16 @@ func NewAcquireLeaseRequestWithBody(server string, resource LeaseResource, param
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
-		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-			return nil, err
-		} else {
-			for _, qp := range strings.Split(queryFrag, "&") {
-				rawQueryFragments = append(rawQueryFragments, qp)
+		if params.Part != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", *params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -5561,12 +5569,16 @@ func NewKeepLeaseRequestWithBody(server string, resource LeaseResource, params *
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
-		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-			return nil, err
-		} else {
-			for _, qp := range strings.Split(queryFrag, "&") {
-				rawQueryFragments = append(rawQueryFragments, qp)
+		if params.Part != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", *params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {
@@ -5691,12 +5703,16 @@ func NewTakeOverLeaseRequestWithBody(server string, resource LeaseResource, para
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
-		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-			return nil, err
-		} else {
-			for _, qp := range strings.Split(queryFrag, "&") {
-				rawQueryFragments = append(rawQueryFragments, qp)
+		if params.Part != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "part", *params.Part, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
 			}
+
 		}
 
 		if encoded := queryValues.Encode(); encoded != "" {

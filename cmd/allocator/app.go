@@ -12,6 +12,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/lease"
 	"allocator/reservation"
 	"allocator/store/postgres"
 )
@@ -27,12 +28,15 @@ type app struct {
 	servers       *inventory.Service
 	allocator     *allocation.Allocator
 	reservations  *reservation.Service
+	leaseStore    *postgres.Leases
+	leases        *lease.Service
 }
 
 // appOptions settle what differs between processes.
 type appOptions struct {
 	tokens  reservation.TokenKeys
 	minHold time.Duration // the shortest hold time an organization may have; 0: identity.MinHoldTime
+	ceiling time.Duration // how long heartbeats keep an edit lease; 0: for ever
 }
 
 // newApp wires the services. The release switch knows its values before the first request is served.
@@ -49,6 +53,7 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, o appOptions) (*app, error)
 		return nil, err
 	}
 	allocator := allocation.New(postgres.NewAllocations(pool), releaseSwitch{release}, o.tokens)
+	leaseStore := postgres.NewLeases(pool)
 	return &app{
 		pool:          pool,
 		organizations: identity.NewOrganizations(postgres.NewOrganizations(pool), o.minHold),
@@ -59,6 +64,8 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, o appOptions) (*app, error)
 		servers:       inventory.NewService(postgres.NewServers(pool)),
 		allocator:     allocator,
 		reservations:  reservation.NewService(postgres.NewReservations(pool), o.tokens).WatchedBy(allocator.Watcher()),
+		leaseStore:    leaseStore,
+		leases:        lease.NewService(leaseStore, postgres.NewLeasePolicy(pool), lease.Ceiling(o.ceiling)),
 	}, nil
 }
 

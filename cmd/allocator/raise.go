@@ -37,7 +37,7 @@ func raise(
 		return nil, "", err
 	}
 	// 3. The services.
-	a, err := newApp(ctx, db.pool, appOptions{tokens: tokens, minHold: o.minHold})
+	a, err := newApp(ctx, db.pool, appOptions{tokens: tokens, minHold: o.minHold, ceiling: o.service.leaseCeiling})
 	if err != nil {
 		return nil, "", err
 	}

@@ -48,7 +48,7 @@ func (c *serveCmd) serve(
 	if err := prepareSchema(ctx, db, c.Migrate, log); err != nil {
 		return err
 	}
-	a, err := newApp(ctx, db.pool, appOptions{tokens: tokens})
+	a, err := newApp(ctx, db.pool, appOptions{tokens: tokens, ceiling: c.LeaseCeiling})
 	if err != nil {
 		return err
 	}

@@ -202,7 +202,7 @@ func addServer(t *testing.T, env []string, name string) {
 	t.Helper()
 	api, err := client.New(strings.TrimPrefix(env[0], "ALLOCATOR_URL="), strings.TrimPrefix(env[1], "ALLOCATOR_API_KEY="))
 	require.NoError(t, err)
-	_, err = api.CreateServerWithResponse(t.Context(), client.NewServer{Name: name, Site: "FSN1", State: client.ServerStateReady})
+	_, err = api.CreateServerWithResponse(t.Context(), nil, client.NewServer{Name: name, Site: "FSN1", State: client.ServerStateReady})
 	require.NoError(t, err)
 }
 

@@ -10,7 +10,7 @@ type serversStateCmd struct {
 	clientSettings
 	ID     string `arg:"" help:"The server, srv_…"`
 	State  string `arg:"" help:"planned, staged, ready, cleaning, maintenance, failed or retired."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for whoever reads it later."`
+	Reason string `name:"reason" required:"true" placeholder:"TEXT" help:"Why, for whoever reads it later."`
 	Force  bool   `name:"force" help:"Cancel a reservation that holds the server; a sold one stays sold."`
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"allocator/lease"
 	"allocator/locking"
 	"allocator/migrations"
 	"allocator/store/postgres"
@@ -25,6 +26,8 @@ type service struct {
 	door     *httpapi.Server
 	sweeper  *sweeper.Sweeper
 	jobs     *jobs
+	editors  *lease.Hub
+	pollOnly bool
 	log      *slog.Logger
 }
 
@@ -33,6 +36,8 @@ type serviceOptions struct {
 	drainDelay time.Duration
 	pollOnly   bool // behind a pooler in transaction mode
 	locks      lockSettings
+
+	leaseCeiling time.Duration // of a service that makes its own app
 }
 
 // newService prepares the door, the sweeper and the other jobs over the services.
@@ -50,12 +55,14 @@ func newService(ctx context.Context, a *app, db *database, listener net.Listener
 			err = errors.Join(err, periodic.close(ctx))
 		}
 	}()
+	editors := lease.NewHub(a.leaseStore, log)
 	door, err := httpapi.New(httpapi.Deps{
 		Authenticator: a.keys, Attempts: a.audit, Ready: postgres.NewHealth(a.pool),
 		Reserver: a.allocator, Evaluator: a.allocator, Decisions: a.allocator,
 		Reservations: a.reservations, ReservationChanges: a.reservations, Bindings: a.reservations, ServerStates: a.reservations,
 		Servers: a.servers, Events: postgres.NewEvents(a.pool),
 		Locks: locking.NewGrants(postgres.NewLocks(a.pool)), Jobs: periodic,
+		Leases: a.leases, LeaseWatch: editors,
 		Organizations: a.organizations, Keys: a.keys, Flags: a.flags, Audit: a.audit,
 		Log: log, Version: version, DrainDelay: o.drainDelay,
 	})
@@ -68,7 +75,9 @@ func newService(ctx context.Context, a *app, db *database, listener net.Listener
 	if err != nil {
 		return nil, err
 	}
-	return &service{app: a, db: db, listener: listener, door: door, sweeper: sweeps, jobs: periodic, log: log}, nil
+	return &service{
+		app: a, db: db, listener: listener, door: door, sweeper: sweeps, jobs: periodic, editors: editors, pollOnly: o.pollOnly, log: log,
+	}, nil
 }
 
 // run serves until ctx ends or something that it cannot do without has failed; ready is called once it serves. Then
@@ -81,6 +90,8 @@ func (s *service) run(ctx context.Context, ready func()) error {
 
 	var working sync.WaitGroup
 	working.Go(func() { s.jobs.Run(background) })
+	working.Go(func() { s.editors.Run(background) })
+	working.Go(func() { postgres.ListenLeases(background, s.app.pool, s.editors, s.pollOnly, s.log) })
 	working.Go(func() { s.app.audit.Run(background, s.log) })
 	working.Go(func() { s.app.keys.Run(background, s.log) })
 	working.Go(func() {

@@ -54,6 +54,7 @@ type dataSettings struct {
 type serviceSettings struct {
 	Listen        string        `name:"listen" default:"127.0.0.1:8080" placeholder:"ADDRESS" setting:"LISTEN" help:"Where to serve HTTP; port 0 takes any free one."`
 	HoldTokenKeys secret        `name:"hold-token-keys" placeholder:"NAME:HEX,…" setting:"HOLD_TOKEN_KEYS" secret:"" help:"Keys that sign hold tokens, the newest first."`
+	LeaseCeiling  time.Duration `name:"lease-ceiling" default:"0s" placeholder:"TIME" setting:"LEASE_CEILING" help:"How long heartbeats can keep an edit lease; 0 is for ever."`
 	DrainDelay    time.Duration `name:"drain-delay" default:"0s" placeholder:"TIME" setting:"DRAIN_DELAY" help:"How long to go on serving with /readyz at 503 first, so that a load balancer notices."`
 }
 

@@ -34,7 +34,8 @@ func (t *tale) giveBack(ctx context.Context) error {
 		return err
 	}
 	t.sayf("The binding has ended: the server goes to cleaning, and is offered to nobody.")
-	ready, err := setState(ctx, t.api, t.bought.Server.ID, client.ServerStateRequest{State: client.ServerStateReady, Reason: "the demo is over"})
+	ready, err := setState(ctx, t.api, t.bought.Server.ID,
+		client.ServerStateRequest{State: client.ServerStateReady, Reason: "the demo is over"})
 	switch {
 	case client.CodeOf(err) == client.ProblemCodeMissingScope:
 		t.sayf("This key may not mark it ready; an operator has to: %s.", t.bought.Server.ID)

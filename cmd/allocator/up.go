@@ -53,7 +53,8 @@ func (c *upCmd) serve(ctx context.Context, p *process, db *database, listener ne
 		return err
 	}
 	s, key, err := raise(ctx, p, db, listener, raiseOptions{
-		dataDir: c.DataDir, tokenKeys: c.HoldTokenKeys, service: serviceOptions{drainDelay: c.DrainDelay, locks: c.lockSettings},
+		dataDir: c.DataDir, tokenKeys: c.HoldTokenKeys,
+		service: serviceOptions{drainDelay: c.DrainDelay, leaseCeiling: c.LeaseCeiling, locks: c.lockSettings},
 	}, log)
 	if err != nil {
 		return err

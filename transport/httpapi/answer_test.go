@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -51,9 +52,25 @@ func (w *world) raw(c call) *answer {
 	res, err := w.server.Client().Do(r)
 	require.NoError(w.t, err)
 	defer func() { require.NoError(w.t, res.Body.Close()) }()
-	body, err := io.ReadAll(res.Body)
+	body, err := readAnswer(res)
 	require.NoError(w.t, err)
 	return &answer{t: w.t, status: res.StatusCode, header: res.Header, body: body}
+}
+
+// readAnswer reads to the end, and of a stream, which has none, the first event.
+func readAnswer(res *http.Response) ([]byte, error) {
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") || res.Request.Method == http.MethodHead {
+		return io.ReadAll(res.Body)
+	}
+	var text []byte
+	lines := bufio.NewReader(res.Body)
+	for {
+		line, err := lines.ReadBytes('\n')
+		text = append(text, line...)
+		if err != nil || len(line) == 1 && bytes.Contains(text, []byte("data:")) {
+			return text, err
+		}
+	}
 }
 
 func (w *world) get(who, path string) *answer {

@@ -17,7 +17,7 @@ import (
 type call struct {
 	requestID string
 	method    string
-	line      context.Context // until the caller goes away; that of the call itself ends when its time is over
+	line      context.Context //nolint:containedctx // until the caller goes away, for a stream; the call has its own time
 	op        *operation      // nil until the route is known to be one
 	caller    identity.Caller
 	text      []byte            // the body, read and checked; empty if there is none

@@ -19,7 +19,7 @@ func TestClientRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	ctx := t.Context()
 
-	server, err := api.CreateServerWithResponse(ctx, client.NewServer{
+	server, err := api.CreateServerWithResponse(ctx, nil, client.NewServer{
 		Name: "web-1", Site: "FSN1", State: client.ServerStateReady, Memory: client.Memory{Mib: 65536}, Drives: []client.Drive{},
 		Price: client.Price{Amount: "38", Currency: "EUR"},
 	})

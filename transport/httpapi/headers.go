@@ -31,12 +31,12 @@ func checkHeaders(c echo.Context, op *operation) error {
 			}
 		case p.name == "If-Match" && len(values) == 0:
 			return newProblem("precondition_required")
+		case p.required && len(values) == 0:
+			faults = append(faults, missingParameter("header:"+p.name))
 		case p.name == "Prefer" && len(values) > 1: // may come in several lines, which mean one list
 			header.Set(p.name, strings.Join(values, ", "))
 			values = header.Values(p.name)
 			fallthrough
-		case p.required && len(values) == 0:
-			faults = append(faults, missingParameter("header:"+p.name))
 		case len(values) > 0:
 			faults = append(faults, p.check("header:"+p.name, values)...)
 		}

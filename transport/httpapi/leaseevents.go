@@ -45,7 +45,9 @@ func (h *handlers) WatchLeases(ctx context.Context, r wire.WatchLeasesRequestObj
 		return nil, err
 	}
 	k := callOf(ctx)
-	return &presenceStream{line: k.line, watch: watch, read: read, last: first, headOnly: k.method == http.MethodHead, ending: h.ending}, nil
+	return &presenceStream{
+		line: k.line, watch: watch, read: read, last: first, headOnly: k.method == http.MethodHead, ending: h.ending,
+	}, nil
 }
 
 // presenceStream is one line of server-sent events. It belongs to the goroutine that serves the request.
@@ -84,7 +86,7 @@ func (s *presenceStream) run(out *eventWriter) {
 	over := time.NewTimer(streamLife)
 	defer over.Stop()
 	for {
-		text := ""
+		var text string
 		select {
 		case <-s.line.Done():
 			return

@@ -43,8 +43,15 @@ func writerOf(ctx context.Context, stated, name string) lease.Writer {
 	}
 }
 
-// leaseKey is what a lease is on. An empty part is refused by the contract: a mistake would take the whole.
-func leaseKey(resource, part string) lease.Key { return lease.Key{Resource: resource, Part: part} }
+// leaseKey is what a lease is on. No part is the whole; an empty one is refused by the contract, since a mistake would take
+// too much.
+func leaseKey(resource string, part *string) lease.Key {
+	key := lease.Key{Resource: resource}
+	if part != nil {
+		key.Part = *part
+	}
+	return key
+}
 
 // AcquireLease implements wire.StrictServerInterface.
 func (h *handlers) AcquireLease(ctx context.Context, r wire.AcquireLeaseRequestObject) (wire.AcquireLeaseResponseObject, error) {

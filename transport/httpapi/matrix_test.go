@@ -63,7 +63,7 @@ func fakePath(path string) string {
 	return strings.NewReplacer(
 		"{reservation_id}", "res_"+digits, "{binding_id}", "bnd_"+digits, "{decision_id}", "dec_"+digits,
 		"{server_id}", "srv_"+digits, "{key_id}", "key_"+digits, "{order_id}", "nobody", "{flag_key}", "nothing",
-		"{organization_id}", "nobody", "{job_id}", "nobody", "{slug}", "contended",
+		"{organization_id}", "nobody", "{job_id}", "nobody", "{slug}", "contended", "{resource}", "rack:nobody",
 	).Replace(path)
 }
 

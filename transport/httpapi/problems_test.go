@@ -19,6 +19,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/lease"
 	"allocator/reservation"
 )
 
@@ -50,6 +51,7 @@ var answered = map[string]struct {
 	"reservation.ErrServiceAlreadyBound":   {reservation.ErrServiceAlreadyBound, "service_already_bound"},
 	"reservation.ErrServerInUse":           {reservation.ErrServerInUse, "server_in_use"},
 	"reservation.ErrBindingEnded":          {reservation.ErrBindingEnded, "binding_ended"},
+	"reservation.ErrStaleFence":            {reservation.ErrStaleFence, "stale_fence"},
 	"reservation.ErrVersionMismatch":       {reservation.ErrVersionMismatch, "precondition_failed"},
 	"reservation.ErrUnavailable":           {reservation.ErrUnavailable, "unavailable"},
 	"reservation.ErrOutcomeUnknown":        {reservation.ErrOutcomeUnknown, "outcome_unknown"},
@@ -60,6 +62,15 @@ var answered = map[string]struct {
 	"inventory.ErrVersionMismatch":         {inventory.ErrVersionMismatch, "precondition_failed"},
 	"inventory.VersionError":               {&inventory.VersionError{}, "precondition_failed"},
 	"inventory.InvalidError":               {&inventory.InvalidError{}, "invalid_request"},
+	"lease.ErrHeld":                        {lease.ErrHeld, "lease_held"},
+	"lease.ErrLostRace":                    {lease.ErrLostRace, "lease_held"},
+	"lease.HeldError":                      {&lease.HeldError{Lease: &lease.Lease{}}, "lease_held"},
+	"lease.ErrLost":                        {lease.ErrLost, "lease_lost"},
+	"lease.LostError":                      {&lease.LostError{}, "lease_lost"},
+	"lease.ErrEditRefused":                 {lease.ErrEditRefused, "edit_refused"},
+	"lease.ErrCeiling":                     {lease.ErrCeiling, "lease_ceiling"},
+	"lease.ErrTooManyWatchers":             {lease.ErrTooManyWatchers, "unavailable"},
+	"lease.InvalidError":                   {&lease.InvalidError{}, "invalid_request"},
 	"identity.ErrOrganizationNotFound":     {identity.ErrOrganizationNotFound, "not_found"},
 	"identity.ErrOrganizationExists":       {identity.ErrOrganizationExists, "organization_exists"},
 	"identity.ErrKeyNotFound":              {identity.ErrKeyNotFound, "not_found"},
@@ -85,7 +96,7 @@ func TestEveryErrorOfTheDomainHasItsAnswer(t *testing.T) {
 		wrapped := fmt.Errorf("while doing something: %w", want.err)
 		require.Equal(t, want.code, translate(wrapped).code, name)
 	}
-	for _, pkg := range []string{"reservation", "inventory", "identity", "allocation", "featureflags", "events"} {
+	for _, pkg := range []string{"reservation", "inventory", "identity", "allocation", "featureflags", "events", "lease"} {
 		for _, name := range errorsOf(t, pkg) {
 			require.Contains(t, answered, pkg+"."+name, "say in the table of problems how it is answered, and here that you did")
 		}

@@ -52,6 +52,22 @@ func (w *world) heldID() string { return w.held().text("id") }
 
 func (w *world) decisionID() string { return w.held().text("decision_id") }
 
+// editedServer makes a server that the caller edits.
+func (w *world) editedServer() string {
+	w.t.Helper()
+	id := w.addServer(1024)
+	w.edits("acme:all", "/v1/servers/"+id)
+	return id
+}
+
+// leased takes a lease on a new rack.
+func (w *world) leased() string {
+	w.t.Helper()
+	resource := fmt.Sprintf("rack:A%d", w.next())
+	w.do(call{who: "acme:all", method: "PUT", path: "/v1/leases/" + resource, body: `{"seconds":60}`}).is(200, "")
+	return resource
+}
+
 // recipes has one for every operation of the contract.
 var recipes = map[string]recipe{
 	"createReservation": {want: 201, whileOff: 403, make: func(w *world) call {
@@ -89,8 +105,8 @@ var recipes = map[string]recipe{
 		return call{method: "POST", path: "/v1/servers", body: fmt.Sprintf(`{"name":"x%d","site":"FSN1","state":"planned"}`, w.next())}
 	}},
 	"getServer":      on("/v1/servers/", func(w *world) string { return w.addServer(1024) }, "GET", "", ""),
-	"updateServer":   on("/v1/servers/", func(w *world) string { return w.addServer(1024) }, "PATCH", "", `{"tags":["new"]}`, "If-Match", `"1"`),
-	"setServerState": on("/v1/servers/", func(w *world) string { return w.addServer(1024) }, "POST", "/state", `{"state":"maintenance","reason":"fan"}`),
+	"updateServer":   on("/v1/servers/", (*world).editedServer, "PATCH", "", `{"tags":["new"]}`, "If-Match", `"1"`),
+	"setServerState": on("/v1/servers/", (*world).editedServer, "POST", "/state", `{"state":"maintenance","reason":"fan"}`),
 
 	"acquireLock": {want: 201, make: func(w *world) call {
 		return call{method: "POST", path: "/v1/locks", body: fmt.Sprintf(`{"key":"machine:%d:bmc","ttl_ms":60000}`, w.next())}
@@ -105,6 +121,14 @@ var recipes = map[string]recipe{
 	}},
 	"listJobs": {want: 200, make: simple("GET", "/v1/jobs", "")},
 	"runJob":   {want: 200, make: simple("POST", "/v1/jobs/plain/run", "")},
+
+	"getPresence":   on("/v1/leases/", (*world).leased, "GET", "", ""),
+	"acquireLease":  on("/v1/leases/", (*world).leased, "PUT", "", `{"seconds":60,"name":"Anna"}`),
+	"releaseLease":  on("/v1/leases/", (*world).leased, "DELETE", "", ""),
+	"keepLease":     on("/v1/leases/", (*world).leased, "POST", "/heartbeat", `{"seconds":60}`),
+	"leaveResource": on("/v1/leases/", (*world).leased, "POST", "/leave", ""),
+	"takeOverLease": on("/v1/leases/", (*world).leased, "POST", "/take-over", `{"seconds":60,"reason":"she is at lunch"}`),
+	"watchLeases":   on("/v1/leases/", (*world).leased, "GET", "/events", ""),
 
 	"listOrganizations": {want: 200, make: simple("GET", "/v1/organizations", "")},
 	"createOrganization": {want: 201, make: func(w *world) call {

@@ -15,7 +15,8 @@ func (h *handlers) UpdateServer(
 	ctx context.Context, r wire.UpdateServerRequestObject,
 ) (wire.UpdateServerResponseObject, error) {
 	patch := serverPatch(callOf(ctx).body)
-	s, err := h.Servers.Update(ctx, editedBy(callerOf(ctx), r.Params.LeaseHolder), inventory.ServerID(r.ServerID), patch, version(r.Params.IfMatch))
+	by := editedBy(callerOf(ctx), r.Params.LeaseHolder)
+	s, err := h.Servers.Update(ctx, by, inventory.ServerID(r.ServerID), patch, version(r.Params.IfMatch))
 	if err != nil {
 		return nil, err
 	}

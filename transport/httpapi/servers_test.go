@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,14 @@ func TestServerKeepsEverythingThatWasSaid(t *testing.T) {
 	require.ElementsMatch(t, []any{"/serial", "/site"}, []any{a.at("errors.0.pointer"), a.at("errors.1.pointer")})
 }
 
+// edits lets somebody edit a server, by its path, and returns the path.
+func (w *world) edits(who, path string) string {
+	w.t.Helper()
+	id := strings.TrimPrefix(path, "/v1/servers/")
+	w.do(call{who: who, method: "PUT", path: "/v1/leases/server:" + id, body: `{"seconds":3600}`}).is(200, "")
+	return path
+}
+
 func (w *world) patch(path, body string, headers ...string) *answer {
 	w.t.Helper()
 	return w.do(call{who: "acme:all", method: "PATCH", path: path, body: body, header: headersOf(headers...)})
@@ -45,7 +54,7 @@ func TestServerPatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	made := w.post("acme:operator", "/v1/servers", fullServer).is(201, "")
-	path := made.header.Get("Location")
+	path := w.edits("acme:all", made.header.Get("Location"))
 	w.patch(path, `{"name":"new"}`).is(428, "precondition_required")
 	for _, stale := range []string{`"7"`, `W/"1"`, `"anything"`, `1`} {
 		a := w.patch(path, `{"name":"new"}`, "If-Match", stale).is(412, "precondition_failed")
@@ -68,11 +77,11 @@ func TestServerInUse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.held()
-	path := "/v1/servers/" + r.text("server.id")
+	path := w.edits("acme:all", "/v1/servers/"+r.text("server.id"))
 	w.patch(path, `{"memory":{"mib":1}}`, "If-Match", "*").is(409, "server_in_use")
 	w.patch(path, `{"tags":["seen"]}`, "If-Match", "*").is(200, "")
-	w.post("acme:operator", path+"/state", `{"state":"maintenance","reason":"fan"}`).is(409, "server_in_use")
-	a := w.post("acme:operator", path+"/state", `{"state":"maintenance","reason":"fan","force":true}`).is(200, "")
+	w.post("acme:all", path+"/state", `{"state":"maintenance","reason":"fan"}`).is(409, "server_in_use")
+	a := w.post("acme:all", path+"/state", `{"state":"maintenance","reason":"fan","force":true}`).is(200, "")
 	require.Equal(t, []string{"maintenance", "fan"}, []string{a.text("state"), a.text("state_reason")})
 	gone := w.get("acme:support", "/v1/reservations/"+r.text("id"))
 	require.Equal(t, []string{"cancelled", "staff", "fan"}, []string{gone.text("state"), gone.text("end_reason"), gone.text("end_text")})

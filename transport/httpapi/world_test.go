@@ -17,6 +17,7 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
+	"allocator/lease"
 	"allocator/locking"
 	"allocator/reservation"
 	"allocator/store/postgres"
@@ -37,6 +38,8 @@ type world struct {
 	jobs   *testJobs
 	log    *lockedBuffer
 	spec   *contract
+
+	editors *lease.Hub
 
 	mu     sync.Mutex
 	bearer map[string]string // by organization and scopes
@@ -70,12 +73,16 @@ func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *wor
 	w.keys = identity.NewKeys(postgres.NewKeys(pool), time.Now)
 	audit := events.NewAudit(postgres.NewAudit(pool), time.Now)
 	w.jobs = newTestJobs(tb)
+	leaseStore := postgres.NewLeases(pool)
+	w.editors = lease.NewHub(leaseStore, slog.New(slog.DiscardHandler))
+	w.watch()
 	w.door, err = httpapi.New(httpapi.Deps{
 		Authenticator: w.keys, Attempts: audit, Ready: ready,
 		Reserver: allocator, Evaluator: allocator, Decisions: allocator,
 		Reservations: reservations, ReservationChanges: reservations, Bindings: reservations, ServerStates: reservations,
 		Servers: inventory.NewService(postgres.NewServers(pool)), Events: postgres.NewEvents(pool),
 		Locks: locking.NewGrants(postgres.NewLocks(pool)), Jobs: w.jobs,
+		Leases: lease.NewService(leaseStore, postgres.NewLeasePolicy(pool)), LeaseWatch: w.editors,
 		Organizations: organizations, Keys: w.keys, Flags: w.flags, Audit: audit,
 		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "1.2.3-test",
 	})
@@ -91,6 +98,15 @@ func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *wor
 	w.turn("rival", true)
 	w.spec = loadSpec(tb, w.get("", "/openapi.json").body)
 	return w
+}
+
+// watch lets those who watch leases be told, as a running service does.
+func (w *world) watch() {
+	ctx, stop := context.WithCancel(w.t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { w.editors.Run(ctx) })
+	done.Go(func() { postgres.ListenLeases(ctx, w.pool, w.editors, false, slog.New(slog.DiscardHandler)) })
+	w.t.Cleanup(func() { stop(); done.Wait() })
 }
 
 // turn sets the release switch of an organization.

@@ -1960,7 +1960,7 @@ type ListKeysParams struct {
 // ReleaseLeaseParams defines parameters for ReleaseLease.
 type ReleaseLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
@@ -1975,7 +1975,7 @@ type GetPresenceParams struct {
 // AcquireLeaseParams defines parameters for AcquireLease.
 type AcquireLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
@@ -1990,7 +1990,7 @@ type WatchLeasesParams struct {
 // KeepLeaseParams defines parameters for KeepLease.
 type KeepLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
@@ -2005,7 +2005,7 @@ type LeaveResourceParams struct {
 // TakeOverLeaseParams defines parameters for TakeOverLease.
 type TakeOverLeaseParams struct {
 	// Part One part of it, such as `u17`; the whole if left out. 1 to 64 letters, digits, `_`, `-`.
-	Part LeasePart `form:"part,omitempty" json:"part,omitempty,omitzero"`
+	Part *LeasePart `form:"part,omitempty" json:"part,omitempty"`
 
 	// LeaseHolder Who of those that share this key is at work, such as a login. Compared byte for byte.
 	LeaseHolder LeaseHolder `json:"Lease-Holder,omitempty,omitzero"`
