@@ -200,7 +200,7 @@ func TestTwoReplicasAndALockOfAnotherProgram(t *testing.T) {
 	servers, err := second.api.ListServersWithResponse(ctx, &client.ListServersParams{})
 	require.NoError(t, err)
 	set := func(state client.ServerState, fence int64) error {
-		_, err := second.api.SetServerStateWithResponse(ctx, servers.JSON200.Items[0].ID, client.ServerStateRequest{
+		_, err := second.api.SetServerStateWithResponse(ctx, servers.JSON200.Items[0].ID, nil, client.ServerStateRequest{
 			State: state, Reason: "power", Lock: client.LockProof{Key: key, Fence: fence},
 		})
 		return err
