@@ -4,7 +4,8 @@
 #
 #   tools/setup.sh        what `make run` needs: Go, and PostgreSQL's server programs
 #   tools/setup.sh test   what `make test` needs: those, a C compiler for the race detector, and Redis, which the tests
-#                         of locks start themselves (without it, or a REDIS_URL, they are skipped and say so)
+#                         of locks start themselves (without it, or a REDIS_URL, they are skipped and say so), with
+#                         redis-cli and redis-py, which the tests of the door for clients of Redis use
 #
 # SETUP_ROOT stands before the folders looked into outside PATH, so that a test can show an empty machine.
 set -eu
@@ -226,6 +227,21 @@ ensure_redis() {
   [ "$pm" = none ] || redis_ok || say "There is no redis-server, so the tests of locks on Redis will be skipped: install it, or set REDIS_URL."
 }
 
+# redis-cli comes with the packages above, but for a machine whose Redis is another one's.
+redis_clients_ok() { have redis-cli && "$SETUP_ROOT/usr/bin/python3" -c 'import redis' >/dev/null 2>&1; }
+
+# Wished for, not needed: the tests that use them are skipped and say so.
+wish_redis_clients() {
+  redis_clients_ok && return
+  case $pm in
+    apt-get) apt_update; install redis-tools python3-redis || true ;;
+    dnf) install redis python3-redis || true ;;
+    apk) install redis py3-redis || true ;;
+  esac
+  hash -r
+  [ "$pm" != apt-get ] || redis_clients_ok || say "There is no redis-cli or no redis-py, so the tests that use them will be skipped: install redis-tools and python3-redis."
+}
+
 # --- The model checker -----------------------------------------------------------------------------------------------
 
 # It is wished for, not needed: where it cannot be had, a sentence says so.
@@ -254,6 +270,7 @@ case ${1:-run} in
     ensure_c
     [ "${TEST_DATABASE_URL:-}" ] || ensure_postgres TEST_DATABASE_URL
     [ "${REDIS_URL:-}" ] || ensure_redis
+    wish_redis_clients
     [ "$1" = test ] || wish_spin
     ;;
   *) die "usage: tools/setup.sh [run|test|prove]" ;;

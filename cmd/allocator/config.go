@@ -17,6 +17,7 @@ type configCmd struct {
 	serviceSettings
 	serveSettings
 	lockSettings
+	redisSettings
 	logSettings
 }
 

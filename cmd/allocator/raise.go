@@ -45,7 +45,7 @@ func raise(
 	p.progressf("adding the sample inventory …")
 	key, err = furnish(ctx, a, o.dataDir)
 	if err == nil {
-		s, err = newService(ctx, a, db, listener, o.service, log) //nolint:contextcheck // requests bring their own
+		s, err = newService(ctx, a, db, listener, o.service, log)
 	}
 	if err != nil {
 		return nil, "", errors.Join(err, a.close(ctx))

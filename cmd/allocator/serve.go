@@ -16,7 +16,14 @@ type serveCmd struct {
 	serviceSettings
 	serveSettings
 	lockSettings
+	redisSettings
 	logSettings
+}
+
+// serveAnswer is what `serve --json` prints once it serves.
+type serveAnswer struct {
+	URL          string `json:"url"`
+	RedisAddress string `json:"redis_address,omitempty"`
 }
 
 func (*serveCmd) examples() string {
@@ -52,16 +59,16 @@ func (c *serveCmd) serve(
 	if err != nil {
 		return err
 	}
-	options := serviceOptions{drainDelay: c.DrainDelay, pollOnly: c.BehindPooler, locks: c.lockSettings}
-	s, err := newService(ctx, a, db, listener, options, log) //nolint:contextcheck // requests bring their own
+	options := serviceOptions{drainDelay: c.DrainDelay, pollOnly: c.BehindPooler, locks: c.lockSettings, redis: c.redisSettings}
+	s, err := newService(ctx, a, db, listener, options, log)
 	if err != nil {
 		return errors.Join(err, a.close(ctx))
 	}
 	err = s.run(ctx, func() {
 		p.served = true
-		log.InfoContext(ctx, "serving", "url", s.address(), "version", version)
+		log.InfoContext(ctx, "serving", "url", s.address(), "redis", s.redis.address(), "version", version)
 		if p.json {
-			_ = p.printJSONLine(map[string]string{"url": s.address()}) // nobody reads it any more: serving goes on
+			_ = p.printJSONLine(serveAnswer{URL: s.address(), RedisAddress: s.redis.address()}) // nobody reads it any more: serving goes on
 		}
 	})
 	return errors.Join(err, a.close(context.WithoutCancel(ctx)))

@@ -18,7 +18,7 @@ import (
 	"allocator/transport/httpapi"
 )
 
-// service is a running Allocator: the door, and what works beside it. It serves until it is told to stop.
+// service is a running Allocator: its doors, and what works beside them. It serves until it is told to stop.
 type service struct {
 	app      *app
 	db       *database
@@ -28,6 +28,7 @@ type service struct {
 	jobs     *jobs
 	editors  *lease.Hub
 	pollOnly bool
+	redis    *redisDoor // nil: it is not wanted
 	log      *slog.Logger
 }
 
@@ -36,6 +37,7 @@ type serviceOptions struct {
 	drainDelay time.Duration
 	pollOnly   bool // behind a pooler in transaction mode
 	locks      lockSettings
+	redis      redisSettings
 
 	leaseCeiling time.Duration // of a service that makes its own app
 }
@@ -75,8 +77,13 @@ func newService(ctx context.Context, a *app, db *database, listener net.Listener
 	if err != nil {
 		return nil, err
 	}
+	redis, err := newRedisDoor(ctx, a, o.redis, log)
+	if err != nil {
+		return nil, err
+	}
 	return &service{
-		app: a, db: db, listener: listener, door: door, sweeper: sweeps, jobs: periodic, editors: editors, pollOnly: o.pollOnly, log: log,
+		app: a, db: db, listener: listener, door: door, sweeper: sweeps, jobs: periodic, redis: redis, editors: editors,
+		pollOnly: o.pollOnly, log: log,
 	}, nil
 }
 
@@ -97,6 +104,12 @@ func (s *service) run(ctx context.Context, ready func()) error {
 	working.Go(func() {
 		if err := s.sweeper.Run(background); err != nil {
 			s.log.ErrorContext(ctx, "the sweeper ended", "error", err)
+			end(err)
+		}
+	})
+	working.Go(func() {
+		if err := s.redis.serve(serving); err != nil {
+			s.log.ErrorContext(ctx, "the door for clients of Redis ended", "error", err)
 			end(err)
 		}
 	})

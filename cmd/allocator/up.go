@@ -14,6 +14,7 @@ type upCmd struct {
 	dataSettings
 	serviceSettings
 	lockSettings
+	redisSettings
 	LogLevel slog.Level `name:"log-level" default:"warn" placeholder:"LEVEL" setting:"LOG_LEVEL" help:"debug, info, warn or error."`
 }
 
@@ -29,6 +30,7 @@ type upAnswer struct {
 	APIKey       string `json:"api_key"`
 	Organization string `json:"organization"`
 	DatabaseURL  string `json:"database_url"`
+	RedisAddress string `json:"redis_address,omitempty"`
 }
 
 // Run implements the command. It ends with nil after an orderly stop.
@@ -54,14 +56,16 @@ func (c *upCmd) serve(ctx context.Context, p *process, db *database, listener ne
 	}
 	s, key, err := raise(ctx, p, db, listener, raiseOptions{
 		dataDir: c.DataDir, tokenKeys: c.HoldTokenKeys,
-		service: serviceOptions{drainDelay: c.DrainDelay, leaseCeiling: c.LeaseCeiling, locks: c.lockSettings},
+		service: serviceOptions{drainDelay: c.DrainDelay, leaseCeiling: c.LeaseCeiling, locks: c.lockSettings, redis: c.redisSettings},
 	}, log)
 	if err != nil {
 		return err
 	}
 	err = s.run(ctx, func() {
 		p.served = true
-		answer := upAnswer{URL: s.address(), APIKey: key, Organization: string(demoOrganization), DatabaseURL: db.url}
+		answer := upAnswer{
+			URL: s.address(), APIKey: key, Organization: string(demoOrganization), DatabaseURL: db.url, RedisAddress: s.redis.address(),
+		}
 		if p.json {
 			_ = p.printJSONLine(answer) // nobody reads it any more: serving goes on
 			return

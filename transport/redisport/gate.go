@@ -25,9 +25,9 @@ type gate struct {
 }
 
 func (d *Door) newGate(ctx context.Context, listener net.Listener) *gate {
-	g := &gate{Listener: listener, door: d, conns: map[*guard]struct{}{}, empty: make(chan struct{})}
-	g.ctx, g.end = context.WithCancel(ctx)
-	context.AfterFunc(g.ctx, func() { _ = listener.Close() }) // Accept returns
+	ctx, end := context.WithCancel(ctx)
+	g := &gate{Listener: listener, door: d, ctx: ctx, end: end, conns: map[*guard]struct{}{}, empty: make(chan struct{})}
+	context.AfterFunc(ctx, func() { _ = listener.Close() }) // Accept returns
 	return g
 }
 
