@@ -9,8 +9,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,6 +77,7 @@ const (
 // outside of the database.
 type load struct {
 	*world
+	name     string        // of its orders, apart from those of another load
 	patience time.Duration // of a client with one call
 	stop     func()        // ends the load and waits for the clients
 
@@ -86,24 +89,68 @@ type load struct {
 	failures    []string                 // answers that nobody should get
 }
 
+// loads counts them.
+var loads atomic.Uint64
+
 // ack is what a client was told for certain.
 type ack struct {
 	id   reservation.ID
 	word string
 }
 
-// underLoad starts so many clients of each of the services at the address.
+// shop is what a client reaches the service through.
+type shop interface {
+	reserve(ctx context.Context, name string) (r *reservation.Reservation, word string, err error)
+	convert(ctx context.Context, id reservation.ID, service string) error
+	cancel(ctx context.Context, id reservation.ID) error
+}
+
+// underLoad starts so many clients of each of so many services on the database.
 func (w *world) underLoad(url string, services, clients int) *load {
 	w.t.Helper()
-	l := &load{world: w, patience: 3 * time.Second, acks: map[string]ack{}, fences: map[int64]reservation.ID{}, counts: map[string]int{}}
+	shops := make([]shop, services)
+	for i := range shops {
+		allocator, reservations := w.replica(url)
+		shops[i] = &desk{allocator, reservations}
+	}
+	return w.visited(clients, shops...)
+}
+
+// desk is a service in the test's own process.
+type desk struct {
+	allocator    *allocation.Allocator
+	reservations *reservation.Service
+}
+
+func (d *desk) reserve(ctx context.Context, name string) (*reservation.Reservation, string, error) {
+	o, err := d.allocator.Reserve(ctx, tester, request(name))
+	if err != nil || o.Refused() {
+		return nil, codeOf(o), err
+	}
+	return o.Reservation, toldHeld, nil
+}
+
+func (d *desk) convert(ctx context.Context, id reservation.ID, service string) error {
+	_, err := d.reservations.Convert(ctx, tester, id, "", service)
+	return err
+}
+
+func (d *desk) cancel(ctx context.Context, id reservation.ID) error {
+	_, err := d.reservations.Cancel(ctx, tester, id, "", reservation.Cancellation{Reason: reservation.CancelOther})
+	return err
+}
+
+// visited starts so many clients of each shop.
+func (w *world) visited(clients int, shops ...shop) *load {
+	w.t.Helper()
+	l := &load{world: w, name: strconv.FormatUint(loads.Add(1), 10), patience: 3 * time.Second, acks: map[string]ack{}, fences: map[int64]reservation.ID{}, counts: map[string]int{}}
 	ctx, cancel := context.WithCancel(w.ctx)
 	var all sync.WaitGroup
-	for s := range services {
-		allocator, reservations := w.replica(url)
+	for s, at := range shops {
 		for c := range clients {
 			all.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
-					l.turn(context.WithoutCancel(ctx), allocator, reservations, fmt.Sprintf("%d-%d-%d", s, c, n))
+					l.turn(context.WithoutCancel(ctx), at, fmt.Sprintf("%s-%d-%d-%d", l.name, s, c, n))
 				}
 			})
 		}
@@ -117,16 +164,15 @@ func (w *world) underLoad(url string, services, clients int) *load {
 }
 
 // turn is one order from its reservation to its end.
-func (l *load) turn(ctx context.Context, allocator *allocation.Allocator, reservations *reservation.Service, name string) {
+func (l *load) turn(ctx context.Context, at shop, name string) {
 	var id reservation.ID
 	word := l.call(ctx, func(ctx context.Context) (string, error) {
-		o, err := allocator.Reserve(ctx, l.caller, request(name))
-		if err != nil || o.Refused() {
-			return codeOf(o), err
+		r, word, err := at.reserve(ctx, name)
+		if r != nil {
+			id = r.ID
+			l.shown(r)
 		}
-		id = o.Reservation.ID
-		l.shown(o.Reservation)
-		return toldHeld, nil
+		return word, err
 	})
 	l.note(name, id, word)
 	if word != toldHeld {
@@ -135,11 +181,9 @@ func (l *load) turn(ctx context.Context, allocator *allocation.Allocator, reserv
 	}
 	word = l.call(ctx, func(ctx context.Context) (string, error) {
 		if rand.IntN(4) == 0 {
-			_, err := reservations.Convert(ctx, l.caller, id, "", "service-"+name)
-			return toldSold, err
+			return toldSold, at.convert(ctx, id, "service-"+name)
 		}
-		_, err := reservations.Cancel(ctx, l.caller, id, "", reservation.Cancellation{Reason: reservation.CancelOther})
-		return toldCancelled, err
+		return toldCancelled, at.cancel(ctx, id)
 	})
 	l.note(name, id, word)
 }

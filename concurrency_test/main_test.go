@@ -46,7 +46,11 @@ func TestMain(m *testing.M) {
 	if program := os.Getenv(programEnv); program != "" {
 		os.Exit(runProgram(program))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
 }
 
 func runProgram(program string) int {

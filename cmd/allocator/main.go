@@ -11,11 +11,14 @@ import (
 var version = "dev"
 
 func main() {
-	os.Exit(execute(context.Background(), &process{
+	stderr := newSteadyWriter(os.Stderr)
+	code := execute(context.Background(), &process{
 		stdin:     os.Stdin,
 		stdout:    os.Stdout,
-		stderr:    os.Stderr,
+		stderr:    stderr,
 		lookupEnv: os.LookupEnv,
 		terminal:  isatty.IsTerminal(os.Stderr.Fd()),
-	}, os.Args[1:]))
+	}, os.Args[1:])
+	stderr.flush()
+	os.Exit(code)
 }
