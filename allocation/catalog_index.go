@@ -46,12 +46,6 @@ const (
 
 func (s status) free() bool { return s.state.Sellable() && s.hold == nobody }
 
-// verdict is what a status alone says against a server.
-func (s status) verdict() Verdict {
-	f := Facts{Server: inventory.Server{State: s.state}, Held: s.hold == held, Bound: s.hold == bound}
-	return judge(statusRules, nil, &f)
-}
-
 // index is the catalog of one organization. The lock is for readers and for those who apply news.
 type index struct {
 	mu      sync.RWMutex
@@ -66,12 +60,8 @@ type index struct {
 	epoch   string
 	roster  uint64 // grows whenever a server comes, or changes its kind or its name
 
-	packs struct { // the packed roster of that number, made when it is first frozen
-		sync.Mutex
-		of    uint64
-		blob  Blob
-		kinds []int32
-	}
+	judged judgments
+	packs  packs
 }
 
 func newIndex() *index {
@@ -141,7 +131,7 @@ func (x *index) addServers(records []inventory.Server) {
 			x.roster++
 		}
 		e.name, e.rack, e.version = s.Name, s.Rack, s.Version
-		x.setStatus(e, status{state: s.State, hold: e.status.hold})
+		x.setStatus(at, status{state: s.State, hold: e.status.hold})
 	}
 	for k, members := range grown {
 		x.grow(x.kinds[k], members)
@@ -193,7 +183,11 @@ func (x *index) grow(k *kind, members []int32) {
 }
 
 // setStatus moves a server from one status to another, in every count that knows of it.
-func (x *index) setStatus(e *entry, next status) {
+func (x *index) setStatus(at int32, next status) {
+	e := &x.servers[at]
+	if e.status != next {
+		x.packs.note(at)
+	}
 	if e.status.state != "" {
 		x.totals[e.status]--
 	}
@@ -229,7 +223,7 @@ func (x *index) hold(h *Holding) {
 		next = held
 		heap.Push(&x.due, dueAt{until: e.until, server: at, fence: e.fence})
 	}
-	x.setStatus(e, status{state: e.status.state, hold: next})
+	x.setStatus(at, status{state: e.status.state, hold: next})
 }
 
 // letGo frees the servers whose hold is past its deadline by the database's clock as it was read last.
@@ -239,7 +233,7 @@ func (x *index) letGo() {
 		d := heap.Pop(&x.due).(dueAt) //nolint:forcetypeassert // the heap holds nothing else
 		e := &x.servers[d.server]
 		if e.status.hold == held && e.fence == d.fence && e.until <= now {
-			x.setStatus(e, status{state: e.status.state, hold: nobody})
+			x.setStatus(d.server, status{state: e.status.state, hold: nobody})
 		}
 	}
 }

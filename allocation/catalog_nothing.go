@@ -6,8 +6,8 @@ import "time"
 func (p *pass) emptyHanded() (Cause, *time.Time) {
 	var matching, taken int
 	var next int64
-	for i, k := range p.index.kinds {
-		if !p.kinds[i].Eligible() {
+	for i, k := range p.kinds {
+		if !p.verdicts[i].Eligible() {
 			continue
 		}
 		for _, member := range k.order {

@@ -12,7 +12,7 @@ func (x *index) overview(wanted *Requirements, key string, busy func(inventory.S
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	o := &overview{seenAt: x.now, version: x.horizon, servers: len(x.servers)}
-	pass := &pass{index: x, wanted: wanted, key: key, seed: hashText(key), kinds: x.judgeKinds(wanted)}
+	pass := &pass{index: x, wanted: wanted, key: key, seed: hashText(key), judgment: x.judge(wanted)}
 	pass.own = wanted.asksOwn()
 	o.counts = pass.counts()
 	o.ranked, o.eligible = pass.best(MaxScanned+1, busy)
@@ -27,22 +27,13 @@ func (x *index) overview(wanted *Requirements, key string, busy func(inventory.S
 // asksOwn tells whether the order asks for what servers of one kind can differ in.
 func (r *Requirements) asksOwn() bool { return len(r.Racks) > 0 || len(r.Servers) > 0 }
 
-// judgeKinds judges every kind as if its servers were ready and free.
-func (x *index) judgeKinds(wanted *Requirements) []Verdict {
-	verdicts := make([]Verdict, len(x.kinds))
-	for i, k := range x.kinds {
-		verdicts[i] = judge(kindRules, wanted, &k.facts)
-	}
-	return verdicts
-}
-
 // pass is one request's look at the catalog, which is locked for reading.
 type pass struct {
 	*index
+	*judgment
 	wanted *Requirements
 	key    string
 	seed   uint64
-	kinds  []Verdict
 	own    bool
 }
 
@@ -58,12 +49,9 @@ func (p *pass) ownVerdict(e *entry) Verdict {
 // counts adds up the reasons: of each kind times its servers, of each status times its servers, and of racks and ids
 // one by one if they were asked for.
 func (p *pass) counts() []ReasonCount {
-	t := newTally()
-	for i, k := range p.index.kinds {
-		t.add(p.kinds[i], len(k.order))
-	}
+	t := p.ofKinds.clone()
 	for s, n := range p.totals {
-		t.add(s.verdict(), n)
+		t.add(statusVerdicts[s], n)
 	}
 	if p.own {
 		for i := range p.servers {
@@ -73,11 +61,27 @@ func (p *pass) counts() []ReasonCount {
 	return t.counts()
 }
 
+// hit is a server that fits, with its place in the order of trying.
+type hit struct {
+	id         inventory.ServerID
+	name, rack string
+	kind       *kind
+	rank       int // from 1
+}
+
+// candidate puts the server together from its kind and what is its own.
+func (h *hit) candidate() Candidate {
+	s := h.kind.facts.Server
+	s.ID, s.Name, s.Rack = h.id, h.name, h.rack
+	return Candidate{Server: &s, Rank: h.rank}
+}
+
 // best returns the n best candidates and the number of all eligible ones. Those that another request of this process is
 // trying at this moment come last.
-func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]Candidate, int) {
-	fitting, eligible := p.fitting()
-	var idle, others []Candidate
+func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]hit, int) {
+	fitting, eligible := p.free()
+	idle := make([]hit, 0, min(n, eligible))
+	var others []hit
 	rank := 0
 	for len(fitting) > 0 && len(idle) < n {
 		same := 1
@@ -86,11 +90,12 @@ func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]Candidate, int
 		}
 		for _, member := range p.orderEquals(fitting[:same], n) {
 			rank++
-			c := p.candidate(member, rank)
-			if busy(c.Server.ID) {
-				others = append(others, c)
+			e := &p.servers[member]
+			h := hit{id: e.id, name: e.name, rack: e.rack, kind: p.kinds[e.kind], rank: rank}
+			if busy(e.id) {
+				others = append(others, h)
 			} else {
-				idle = append(idle, c)
+				idle = append(idle, h)
 			}
 		}
 		fitting = fitting[same:]
@@ -99,10 +104,10 @@ func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]Candidate, int
 	return idle[:min(len(idle), n)], eligible
 }
 
-// fitting returns the kinds that fit and have free servers, in the order of the ranking, and how many servers that is.
-func (p *pass) fitting() (kinds []*kind, eligible int) {
-	for i, k := range p.index.kinds {
-		if p.kinds[i].Eligible() && k.nFree > 0 {
+// free returns the kinds that fit and have free servers, in the order of the ranking, and how many servers that is.
+func (p *pass) free() (kinds []*kind, eligible int) {
+	for _, k := range p.fitting {
+		if k.nFree > 0 {
 			kinds = append(kinds, k)
 			eligible += k.nFree
 		}
@@ -110,12 +115,11 @@ func (p *pass) fitting() (kinds []*kind, eligible int) {
 	if p.own {
 		eligible = 0
 		for i := range p.servers {
-			if e := &p.servers[i]; e.status.free() && p.kinds[e.kind].Eligible() && p.ownVerdict(e).Eligible() {
+			if e := &p.servers[i]; e.status.free() && p.verdicts[e.kind].Eligible() && p.ownVerdict(e).Eligible() {
 				eligible++
 			}
 		}
 	}
-	slices.SortStableFunc(kinds, compareKinds)
 	return kinds, eligible
 }
 
@@ -176,28 +180,20 @@ func (p *pass) nearest(kinds []*kind, target uint64, chosen []int32) int32 {
 	return best
 }
 
-// candidate puts a server together from its kind and what is its own.
-func (p *pass) candidate(member int32, rank int) Candidate {
-	e := &p.servers[member]
-	s := p.index.kinds[e.kind].facts.Server
-	s.ID, s.Name, s.Rack = e.id, e.name, e.rack
-	return Candidate{Server: &s, Rank: rank}
-}
-
 // eligibleWithout counts the free servers that only these rules speak against.
 func (p *pass) eligibleWithout(rules uint64) (n int) {
 	if p.own {
 		for i := range p.servers {
 			e := &p.servers[i]
-			v := p.kinds[e.kind].and(p.ownVerdict(e))
+			v := p.verdicts[e.kind].and(p.ownVerdict(e))
 			if e.status.free() && !v.Eligible() && v.all()&^rules == 0 {
 				n++
 			}
 		}
 		return n
 	}
-	for i, k := range p.index.kinds {
-		if v := p.kinds[i]; !v.Eligible() && v.all()&^rules == 0 {
+	for i, k := range p.kinds {
+		if v := p.verdicts[i]; !v.Eligible() && v.all()&^rules == 0 {
 			n += k.nFree
 		}
 	}

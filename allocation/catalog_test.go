@@ -61,8 +61,8 @@ func sameAsSurvey(t require.TestingT, x *index, snapshot Snapshot, wanted Requir
 		want = append(want, c.Server.ID)
 	}
 	for i, c := range o.ranked {
-		got = append(got, c.Server.ID)
-		require.Equal(t, i+1, c.Rank)
+		got = append(got, c.id)
+		require.Equal(t, i+1, c.rank)
 	}
 	require.Equal(t, want[:min(len(want), MaxScanned+1)], got)
 	if o.eligible == 0 {
@@ -113,6 +113,7 @@ func TestLatestWordCounts(t *testing.T) {
 			}
 		}
 		x.apply(newsOf(old))
+		x.overview(&Requirements{}, "k", nobodyTries) // what is packed now is changed below
 		for _, h := range order {
 			x.apply(News{Holdings: []Holding{h}})
 		}
@@ -190,10 +191,10 @@ func TestCatalogRanksManyEquals(t *testing.T) {
 	x := indexOf(facts)
 	for _, key := range []string{"a", "b", "c", "d"} {
 		require.NoError(t, sameAsSurveyRanking(t, x, facts, key))
-		first := x.overview(&Requirements{}, key, nobodyTries).ranked[0].Server.ID
+		first := x.overview(&Requirements{}, key, nobodyTries).ranked[0].id
 		second := x.overview(&Requirements{}, key, func(id inventory.ServerID) bool { return id == first }).ranked
-		require.NotEqual(t, first, second[0].Server.ID)
-		require.Equal(t, 2, second[0].Rank)
+		require.NotEqual(t, first, second[0].id)
+		require.Equal(t, 2, second[0].rank)
 	}
 }
 
@@ -201,7 +202,7 @@ func sameAsSurveyRanking(t *testing.T, x *index, facts []Facts, key string) erro
 	t.Helper()
 	s := survey(Snapshot{Facts: facts}, &Requirements{})
 	for i, c := range x.overview(&Requirements{}, key, nobodyTries).ranked {
-		require.Equal(t, rank(s.eligible, key)[i].Server.ID, c.Server.ID)
+		require.Equal(t, rank(s.eligible, key)[i].Server.ID, c.id)
 	}
 	return nil
 }
@@ -216,10 +217,18 @@ func TestFrozenPacksThatCannotBeRead(t *testing.T) {
 		"no roster":             func(p *FrozenPack) { p.Roster.Body = nil },
 		"no reasons":            func(p *FrozenPack) { p.Reasons.Body = nil },
 		"a newer shape":         func(p *FrozenPack) { p.Roster.Body = []byte(`{"v":2,"servers":[]}`) },
-		"half a run":            func(p *FrozenPack) { p.Statuses = []int{0} },
-		"more than the roster":  func(p *FrozenPack) { p.Statuses = []int{0, 2} },
-		"a symbol of nothing":   func(p *FrozenPack) { p.Statuses = []int{100_000, 1} },
-		"a negative symbol":     func(p *FrozenPack) { p.Statuses = []int{-1, 1} },
+		"half a run":            func(p *FrozenPack) { p.Base, p.Statuses = Blob{}, []int{0} },
+		"more than the roster":  func(p *FrozenPack) { p.Base, p.Statuses = Blob{}, []int{0, 2} },
+		"less than the roster":  func(p *FrozenPack) { p.Base, p.Statuses = Blob{}, nil },
+		"a negative run":        func(p *FrozenPack) { p.Base, p.Statuses = Blob{}, []int{0, -1, 0, 2} },
+		"a symbol of nothing":   func(p *FrozenPack) { p.Base, p.Statuses = Blob{}, []int{100_000, 1} },
+		"a negative symbol":     func(p *FrozenPack) { p.Base, p.Statuses = Blob{}, []int{-1, 1} },
+		"no base":               func(p *FrozenPack) { p.Base.Body = nil },
+		"a base of a new shape": func(p *FrozenPack) { p.Base.Body = []byte(`{"v":2,"runs":[0,1]}`) },
+		"a base of others":      func(p *FrozenPack) { p.Base.Body = []byte(`{"v":1,"runs":[0,2]}`) },
+		"half a change":         func(p *FrozenPack) { p.Statuses = []int{0} },
+		"a change of nobody":    func(p *FrozenPack) { p.Statuses = []int{1, 0} },
+		"a change to nothing":   func(p *FrozenPack) { p.Statuses = []int{0, 100_000} },
 		"a kind that is nobody": func(p *FrozenPack) { p.Reasons.Body = []byte(`{"v":1,"kinds":[],"own":[[]],"statuses":[[]]}`) },
 	} {
 		pack := good
@@ -227,6 +236,55 @@ func TestFrozenPacksThatCannotBeRead(t *testing.T) {
 		_, err := pack.Unpack()
 		require.Error(t, err, name)
 	}
+}
+
+// What a decision freezes is what stands at that moment, however much has changed since the statuses were packed, and what
+// an earlier decision froze stays as it was.
+//
+// Requirements: R38, R39.
+func TestFrozenListFollowsEveryChange(t *testing.T) {
+	t.Parallel()
+	for name, servers := range map[string]int{"every server": 300, "a sample": 3 * MaxFrozen} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			facts := make([]Facts, servers)
+			for i := range facts {
+				facts[i].Server = inventory.Server{ID: inventory.ServerID(fmt.Sprintf("srv_%d", i)), Site: "a", State: inventory.StateReady}
+			}
+			x := indexOf(facts)
+			var earlier *overview
+			bases := map[string]bool{}
+			for i := range 2*maxChanged + 5 {
+				at := i * 2 % servers
+				if servers > MaxFrozen {
+					at = i * 3 % servers // those of the sample
+				}
+				facts[at].Bound = true
+				x.apply(News{Holdings: []Holding{{Server: facts[at].Server.ID, Fence: int64(i + 1), Sold: true, Version: 1, Taken: true}}})
+				o := x.overview(&Requirements{}, "k", nobodyTries)
+				bases[string(o.frozen.Base.Hash)] = true
+				require.Equal(t, i+1, boundIn(t, o))
+				if earlier != nil {
+					require.Equal(t, i, boundIn(t, earlier))
+				}
+				earlier = o
+			}
+			require.Len(t, bases, 3, "packed anew when too much has changed, and not otherwise")
+		})
+	}
+}
+
+// boundIn counts the servers that a frozen list says are bound.
+func boundIn(t *testing.T, o *overview) (n int) {
+	t.Helper()
+	list, err := o.frozen.Unpack()
+	require.NoError(t, err)
+	for _, c := range list.Candidates {
+		if slices.Contains(c.Reasons, Reason{Code: CodeBound}) {
+			n++
+		}
+	}
+	return n
 }
 
 // When the database is not the one that it was, everything is forgotten and read anew.

@@ -10,12 +10,14 @@ import (
 )
 
 // FrozenPack is what a decision keeps of the list that it saw, packed so that little is written for each decision: which
-// servers there were and of what kinds, what spoke against each kind, and in which status each server was. The first
-// two are the same for many decisions and stored once by their hash.
+// servers there were and of what kinds, what spoke against each kind, and in which status each server was. Blobs are the
+// same for many decisions and stored once by their hash; of the statuses that is those of a moment before, with what
+// changed since.
 type FrozenPack struct {
 	Roster   Blob
 	Reasons  Blob
-	Statuses []int // runs: symbol, length, symbol, length …
+	Base     Blob  // the statuses that Statuses changes, as runs; no hash: Statuses has them all
+	Statuses []int // on a base: place, symbol, place, symbol …; else runs: symbol, length, symbol, length …
 	Sampled  bool  // the inventory was larger than MaxFrozen
 }
 
@@ -56,6 +58,12 @@ type reasonsPack struct {
 	Statuses [][]Reason `json:"statuses"`
 }
 
+// basePack is in which status each server of a roster was at one moment.
+type basePack struct {
+	V    int   `json:"v"`
+	Runs []int `json:"runs"` // symbol, length, symbol, length …
+}
+
 // statusSymbols lists every status that a server can be in; a position is a symbol.
 var statusSymbols = func() (list []status) {
 	for _, state := range inventory.States() {
@@ -72,64 +80,6 @@ var ownSymbols = func() []Verdict {
 	id := mask(func(r *Rule) bool { return r.Code == CodeServerExcluded })
 	return []Verdict{{}, {Fails: rack}, {Unknown: rack}, {Fails: id}, {Fails: rack | id}, {Fails: id, Unknown: rack}}
 }()
-
-// freeze packs what this pass saw. Of a large inventory it keeps every step-th server, so that the sample covers it
-// from end to end; the walked candidates are in the decision itself in any case.
-func (p *pass) freeze() FrozenPack {
-	step := max(1, (len(p.servers)+MaxFrozen-1)/MaxFrozen)
-	pack := FrozenPack{Sampled: step > 1}
-	kinds := p.rosterOf(step, &pack.Roster)
-	reasons := reasonsPack{V: packVersion, Kinds: make([][]Reason, len(kinds))}
-	for i, k := range kinds {
-		reasons.Kinds[i] = p.kinds[k].Reasons()
-	}
-	for _, v := range ownSymbols {
-		reasons.Own = append(reasons.Own, v.Reasons())
-	}
-	for _, s := range statusSymbols {
-		reasons.Statuses = append(reasons.Statuses, s.verdict().Reasons())
-	}
-	pack.Reasons = newBlob(reasons)
-	for i := 0; i < len(p.servers); i += step {
-		pack.Statuses = appendRun(pack.Statuses, p.symbol(&p.servers[i]))
-	}
-	return pack
-}
-
-// rosterOf fills the roster and returns the kinds in it, by their number there.
-func (p *pass) rosterOf(step int, into *Blob) []int32 {
-	p.packs.Lock()
-	defer p.packs.Unlock()
-	if p.packs.of != p.roster || p.packs.blob.Body == nil {
-		roster := rosterPack{V: packVersion}
-		number := map[int32]int{}
-		p.packs.kinds = nil
-		for i := 0; i < len(p.servers); i += step {
-			e := &p.servers[i]
-			if _, known := number[e.kind]; !known {
-				number[e.kind] = len(p.packs.kinds)
-				p.packs.kinds = append(p.packs.kinds, e.kind)
-			}
-			roster.Servers = append(roster.Servers, rosterServer{e.id, e.name, p.index.kinds[e.kind].facts.Server.Site, number[e.kind]})
-		}
-		p.packs.blob, p.packs.of = newBlob(roster), p.roster
-	}
-	*into = p.packs.blob
-	return p.packs.kinds
-}
-
-func (p *pass) symbol(e *entry) int {
-	own := max(0, slices.Index(ownSymbols, p.ownVerdict(e)))
-	return own*len(statusSymbols) + max(0, slices.Index(statusSymbols, e.status))
-}
-
-func appendRun(runs []int, symbol int) []int {
-	if n := len(runs); n > 0 && runs[n-2] == symbol {
-		runs[n-1]++
-		return runs
-	}
-	return append(runs, symbol, 1)
-}
 
 // FrozenList is what a decision saw of every server, or of a sample.
 type FrozenList struct {
@@ -154,24 +104,61 @@ func (p FrozenPack) Unpack() (FrozenList, error) {
 	if err := errors.Join(json.Unmarshal(p.Roster.Body, &roster), json.Unmarshal(p.Reasons.Body, &reasons)); err != nil {
 		return FrozenList{}, err
 	}
-	if roster.V != packVersion || reasons.V != packVersion || len(p.Statuses)%2 != 0 {
+	symbols, err := p.symbols(len(roster.Servers))
+	if err != nil || roster.V != packVersion || reasons.V != packVersion {
 		return FrozenList{}, errUnreadablePack
 	}
-	list := FrozenList{Sampled: p.Sampled, Candidates: make([]FrozenCandidate, 0, len(roster.Servers))}
-	for run := 0; run < len(p.Statuses); run += 2 {
-		for range p.Statuses[run+1] {
-			i := len(list.Candidates)
-			if i >= len(roster.Servers) {
-				return FrozenList{}, errUnreadablePack
-			}
-			c, err := reasons.candidate(roster.Servers[i], p.Statuses[run])
-			if err != nil {
-				return FrozenList{}, err
-			}
-			list.Candidates = append(list.Candidates, c)
+	list := FrozenList{Sampled: p.Sampled, Candidates: make([]FrozenCandidate, len(symbols))}
+	for i, symbol := range symbols {
+		if list.Candidates[i], err = reasons.candidate(roster.Servers[i], symbol); err != nil {
+			return FrozenList{}, err
 		}
 	}
 	return list, nil
+}
+
+// symbols returns the symbol of each of n servers.
+func (p *FrozenPack) symbols(n int) ([]int, error) {
+	if p.Base.Hash == nil {
+		return expand(p.Statuses, n)
+	}
+	var base basePack
+	if err := json.Unmarshal(p.Base.Body, &base); err != nil || base.V != packVersion || len(p.Statuses)%2 != 0 {
+		return nil, errUnreadablePack
+	}
+	symbols, err := expand(base.Runs, n)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(p.Statuses); i += 2 {
+		place := p.Statuses[i]
+		if place < 0 || place >= n {
+			return nil, errUnreadablePack
+		}
+		symbols[place] = p.Statuses[i+1]
+	}
+	return symbols, nil
+}
+
+// expand writes runs out; they have to be as long as n together.
+func expand(runs []int, n int) ([]int, error) {
+	if len(runs)%2 != 0 {
+		return nil, errUnreadablePack
+	}
+	symbols := make([]int, 0, n)
+	for run := 0; run < len(runs); run += 2 {
+		length := runs[run+1]
+		if length < 0 || length > n-len(symbols) {
+			return nil, errUnreadablePack
+		}
+		for range length {
+			symbols = append(symbols, runs[run])
+		}
+	}
+	if len(symbols) != n {
+		return nil, errUnreadablePack
+	}
+	return symbols, nil
 }
 
 func (r *reasonsPack) candidate(s rosterServer, symbol int) (FrozenCandidate, error) {

@@ -15,8 +15,8 @@ type overview struct {
 	servers  int
 	eligible int
 	counts   []ReasonCount
-	ranked   []Candidate // best first; at least one more than a walk may scan, if there are as many
-	cause    Cause       // why there is nothing, if there is nothing
+	ranked   []hit // best first; one more than a walk may scan, if there are as many
+	cause    Cause // why there is nothing, if there is nothing
 	next     *time.Time
 	nearest  *Nearest
 	frozen   FrozenPack
@@ -26,6 +26,8 @@ type overview struct {
 type tally struct{ fails, unknown []int }
 
 func newTally() tally { return tally{make([]int, len(rules)), make([]int, len(rules))} }
+
+func (t tally) clone() tally { return tally{slices.Clone(t.fails), slices.Clone(t.unknown)} }
 
 // add counts n servers with that verdict.
 func (t *tally) add(v Verdict, n int) {

@@ -51,9 +51,9 @@ func (w *walk) contended(ctx context.Context, cause Cause) (*Outcome, error) {
 
 // next is the best candidate that was not tried yet.
 func (w *walk) next(tried map[inventory.ServerID]bool) (Candidate, bool) {
-	for _, c := range w.seen.ranked {
-		if !tried[c.Server.ID] {
-			return c, true
+	for i := range w.seen.ranked {
+		if h := &w.seen.ranked[i]; !tried[h.id] {
+			return h.candidate(), true
 		}
 	}
 	return Candidate{}, false

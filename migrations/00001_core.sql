@@ -538,7 +538,8 @@ CREATE TABLE decisions (
     body            jsonb NOT NULL,
     roster_hash     bytea, -- which servers were looked at, and of which kinds
     reasons_hash    bytea, -- what spoke against each kind
-    statuses        int[], -- in which status each server was: symbol, length, symbol, length …
+    base_hash       bytea, -- in which status each server was a moment before; NULL: statuses has it all
+    statuses        int[], -- what changed since: place, symbol, place, symbol …; without a base symbol, length, symbol, length …
     sampled         boolean NOT NULL DEFAULT false,
     CONSTRAINT decisions_pkey PRIMARY KEY (organization_id, id)
 ) PARTITION BY RANGE (id);

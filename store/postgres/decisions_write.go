@@ -11,8 +11,8 @@ import (
 )
 
 const insertDecisionSQL = `INSERT INTO decisions (organization_id, id, order_id, order_line, unit, outcome, cause,
-		reservation_id, by_kind, by_id, body, roster_hash, reasons_hash, statuses, sampled)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+		reservation_id, by_kind, by_id, body, roster_hash, reasons_hash, base_hash, statuses, sampled)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 
 // A list that stands there already is not written again, so that a storm of refusals does not fill the disk. Looking
 // first and inserting without a unique index never waits for another request that writes the same list.
@@ -41,13 +41,14 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 	}
 	r.writeList(d, d.Pack.Roster)
 	r.writeList(d, d.Pack.Reasons)
+	r.writeList(d, d.Pack.Base)
 	var made *uuid.UUID
 	if reservation, known := parseID(reservationIDPrefix, string(d.Reservation)); known {
 		made = &reservation
 	}
 	r.later(insertDecisionSQL, d.Organization, id, d.Order.OrderID, d.Order.Line, d.Order.Unit, d.Outcome,
 		orNull(string(d.Cause)), made, d.By.Kind, orNull(d.By.ID), body,
-		d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Statuses, d.Pack.Sampled)
+		d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash, d.Pack.Statuses, d.Pack.Sampled)
 	if d.Outcome != allocation.OutcomeReserved && d.Outcome != allocation.OutcomeFeatureDisabled {
 		r.later(insertRefusalEventSQL, d.Organization, newID(), d.By.Kind, orNull(d.By.ID), d.Order.OrderID, id,
 			d.Outcome, orNull(string(d.Cause)))
