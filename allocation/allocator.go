@@ -30,6 +30,7 @@ type Allocator struct {
 	catalog *Catalog
 	gate    Switch
 	tokens  Tokens
+	walks   bool // every request walks
 }
 
 // New returns an Allocator over a store, the release switch and the maker of hold tokens.
@@ -48,6 +49,12 @@ type Option func(a *Allocator)
 // DefaultMaxAge if nothing is said, 0 to read for every request.
 func MaxAge(age time.Duration) Option {
 	return func(a *Allocator) { a.catalog.maxAge = age }
+}
+
+// WalkAlways makes every request take the ordinary walk, in which each step waits for the answer to the one before; without
+// it a request tries its best candidate at once. What is promised is the same.
+func WalkAlways() Option {
+	return func(a *Allocator) { a.walks = true }
 }
 
 // Watcher is what the Allocator learns by of changes that this process commits elsewhere.
@@ -90,16 +97,20 @@ func pauseBefore(walk int) time.Duration {
 // others' at that moment and the caller is willing to wait, that is unless this walk is the last.
 func (a *Allocator) walk(ctx context.Context, caller identity.Caller, req *Request, walks int, last bool) (*Outcome, error) {
 	enabled := a.gate.Enabled(ctx, caller.Organization)
-	var outcome *Outcome
 	var claims claims
 	defer claims.release()
-	err := a.store.InTx(ctx, func(ctx context.Context, tx Tx) error {
+	take := func(tx Tx) *walk {
 		w := newWalk(a, tx, caller, req, enabled)
 		w.walks, w.last, w.claims = walks, last, &claims
-		var err error
-		outcome, err = w.run(ctx)
-		return err
-	})
+		return w
+	}
+	outcome, err := take(nil).atOnce(ctx, a.store)
+	if outcome == nil && err == nil {
+		err = a.store.InTx(ctx, func(ctx context.Context, tx Tx) (err error) {
+			outcome, err = take(tx).run(ctx)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}

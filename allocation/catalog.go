@@ -109,12 +109,34 @@ func (t *tracked) claim(id inventory.ServerID) (release func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.busy[id]++
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.busy[id]--; t.busy[id] == 0 {
-			delete(t.busy, id)
+	return func() { t.unclaim(id) }
+}
+
+// claimFirst claims the first of these that nobody has claimed; nil if there is none.
+func (t *tracked) claimFirst(ranked []hit) (first *hit, release func()) {
+	for i := range ranked {
+		if t.claimIdle(ranked[i].id) {
+			return &ranked[i], func() { t.unclaim(ranked[i].id) }
 		}
+	}
+	return nil, nil
+}
+
+func (t *tracked) claimIdle(id inventory.ServerID) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy[id] > 0 {
+		return false
+	}
+	t.busy[id]++
+	return true
+}
+
+func (t *tracked) unclaim(id inventory.ServerID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.busy[id]--; t.busy[id] == 0 {
+		delete(t.busy, id)
 	}
 }
 

@@ -27,6 +27,7 @@ type entry struct {
 	holdVersion int64
 	sold        bool
 	until       int64 // Unix microseconds; of a hold
+	lapsed      bool  // its hold is past its deadline, and no later word has come
 }
 
 // status is a server's state and what holds it.
@@ -215,6 +216,7 @@ func (x *index) hold(h *Holding) {
 		return
 	}
 	e.fence, e.sold, e.holdVersion, e.until = h.Fence, h.Sold, h.Version, h.Until.UnixMicro()
+	e.lapsed = false
 	next := nobody
 	switch {
 	case h.Taken && h.Sold:
@@ -233,6 +235,7 @@ func (x *index) letGo() {
 		d := heap.Pop(&x.due).(dueAt) //nolint:forcetypeassert // the heap holds nothing else
 		e := &x.servers[d.server]
 		if e.status.hold == held && e.fence == d.fence && e.until <= now {
+			e.lapsed = true
 			x.setStatus(d.server, status{state: e.status.state, hold: nobody})
 		}
 	}

@@ -67,6 +67,7 @@ type hit struct {
 	name, rack string
 	kind       *kind
 	rank       int // from 1
+	lapsed     bool
 }
 
 // candidate puts the server together from its kind and what is its own.
@@ -91,7 +92,7 @@ func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]hit, int) {
 		for _, member := range p.orderEquals(fitting[:same], n) {
 			rank++
 			e := &p.servers[member]
-			h := hit{id: e.id, name: e.name, rack: e.rack, kind: p.kinds[e.kind], rank: rank}
+			h := hit{id: e.id, name: e.name, rack: e.rack, kind: p.kinds[e.kind], rank: rank, lapsed: e.lapsed}
 			if busy(e.id) {
 				others = append(others, h)
 			} else {

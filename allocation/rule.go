@@ -51,6 +51,17 @@ type Rule struct {
 // asked tells whether the order asks for what this rule judges.
 func (rule *Rule) asked(r *Requirements) bool { return rule.Arg == nil || rule.Arg(r) != nil }
 
+// RuleSet is a set of rows of the table of rules, a bit for each.
+type RuleSet uint64
+
+// Has tells whether row i of Rules is in the set.
+func (s RuleSet) Has(i int) bool { return s>>i&1 == 1 }
+
+// Asked returns the rules that these requirements ask; those on states and holds always are.
+func (r *Requirements) Asked() RuleSet {
+	return RuleSet(mask(func(rule *Rule) bool { return rule.asked(r) }))
+}
+
 // Judge applies every rule to one server and returns every reason against it, never only the first.
 func Judge(r *Requirements, f *Facts) Verdict { return judge(allRules, r, f) }
 

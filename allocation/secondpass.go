@@ -64,10 +64,9 @@ func (w *walk) try(ctx context.Context, c Candidate) (*Outcome, error) {
 	choice := explainChoice(c, w.seen.servers, w.seen.eligible, w.walked)
 	id := w.tx.NewDecisionID()
 	*w.claims = append(*w.claims, w.known.claim(c.Server.ID))
-	result, err := w.tx.Try(ctx, Attempt{
-		Question: w.question, Server: c.Server.ID, Requirements: &w.req.Requirements, Fingerprint: w.fingerprint,
-		Choice: choice, Decision: id, TokenKey: w.tokens.Current(), By: w.caller.Actor,
-	})
+	attempt := w.attempt(c, choice)
+	attempt.Decision = id
+	result, err := w.tx.Try(ctx, attempt)
 	if err != nil {
 		return nil, err
 	}
@@ -94,4 +93,12 @@ func (w *walk) try(ctx context.Context, c Candidate) (*Outcome, error) {
 		outcome.HoldToken = w.token(result.Reservation)
 	}
 	return outcome, err
+}
+
+// attempt is the wish to reserve a candidate.
+func (w *walk) attempt(c Candidate, choice Choice) Attempt {
+	return Attempt{
+		Question: w.question, Server: c.Server.ID, Requirements: &w.req.Requirements, Fingerprint: w.fingerprint,
+		Choice: choice, TokenKey: w.tokens.Current(), By: w.caller.Actor,
+	}
 }

@@ -14,6 +14,13 @@ type Store interface {
 	// InTx runs fn in one READ COMMITTED transaction and commits when fn returns nil. A deadlock or serialization
 	// failure repeats fn from the start in a fresh transaction, at most three times.
 	InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error
+	// ReserveAtOnce reserves one candidate in a READ COMMITTED transaction that travels in one go with its commit: the
+	// try-locks of key and order line and the server's own lock, then in a new statement what Open asks and Try judges, and
+	// with it the reservation, its event and the decision, whose id it gives. It returns nil without an error if anything
+	// speaks against it; then nothing was written, and a walk tells what it was.
+	ReserveAtOnce(ctx context.Context, try Attempt, d *Decision) (*reservation.Reservation, error)
+	// News reads what a catalog does not know yet, as that of a Tx does.
+	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
 	// Snapshot reads every server of the organization and what holds it, in one statement.
 	Snapshot(ctx context.Context, org identity.OrganizationID) (Snapshot, error)
 
@@ -88,6 +95,7 @@ type Snapshot struct {
 type Attempt struct {
 	Question
 	Server       inventory.ServerID
+	Lapsed       bool // a hold of it is past its deadline, and nobody is known to have moved it aside
 	Requirements *Requirements
 	Fingerprint  []byte
 	Choice       Choice

@@ -78,7 +78,7 @@ func TestNearestAsJudgingAnewSays(t *testing.T) {
 		require.Equal(rt, want.Servers, got.Servers)
 		require.Contains(rt, got.Text, `"`+want.Requirement+`"`)
 	})
-	require.Greater(t, hits, 10, "hardly any case had something to relax")
+	require.Greater(t, hits, 2, "hardly any case had something to relax")
 }
 
 // without takes one requirement away through JSON, as a caller would, and tells whether it was asked at all.

@@ -146,10 +146,19 @@ func (w *walk) look() {
 // news reads what the catalog does not know yet, in this walk's own transaction: a second connection could be one that
 // requests like this one have used up.
 func (w *walk) news(ctx context.Context, since Horizon) (News, error) {
-	news, err := w.tx.News(ctx, w.caller.Organization, since)
+	return w.newsFrom(ctx, w.tx, since)
+}
+
+// source is where news come from.
+type source interface {
+	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
+}
+
+func (w *walk) newsFrom(ctx context.Context, from source, since Horizon) (News, error) {
+	news, err := from.News(ctx, w.caller.Organization, since)
 	w.read = err == nil
 	if err == nil && w.known.forgetUnless(news.Epoch, news.At) {
-		return w.tx.News(ctx, w.caller.Organization, 0)
+		return from.News(ctx, w.caller.Organization, 0)
 	}
 	return news, err
 }

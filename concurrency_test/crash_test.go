@@ -124,7 +124,11 @@ const acknowledge = "acknowledge"
 
 // deedProgram does one thing, stands still on the way where the test wants it, and says how it went.
 func deedProgram(ctx context.Context, c *child) error {
-	allocator, reservations, err := c.service(ctx)
+	var options []allocation.Option
+	if os.Getenv(deedEnv) == "walk" {
+		options = append(options, allocation.WalkAlways())
+	}
+	allocator, reservations, err := c.service(ctx, options...)
 	if err != nil {
 		return err
 	}
@@ -143,13 +147,8 @@ func deedProgram(ctx context.Context, c *child) error {
 
 // deeds are what such a process can do; each is refused by an error.
 var deeds = map[string]func(ctx context.Context, a *allocation.Allocator, r *reservation.Service, id reservation.ID) error{
-	"reserve": func(ctx context.Context, a *allocation.Allocator, _ *reservation.Service, _ reservation.ID) error {
-		outcome, err := a.Reserve(ctx, tester, request("deed"))
-		if err == nil && outcome.Refused() {
-			err = fmt.Errorf("refused: %s", outcome.Code)
-		}
-		return err
-	},
+	"reserve": reserveDeed,
+	"walk":    reserveDeed,
 	"convert": func(ctx context.Context, _ *allocation.Allocator, r *reservation.Service, id reservation.ID) error {
 		_, err := r.Convert(ctx, tester, id, "", "service")
 		return err
@@ -168,9 +167,18 @@ var deeds = map[string]func(ctx context.Context, a *allocation.Allocator, r *res
 	},
 }
 
+func reserveDeed(ctx context.Context, a *allocation.Allocator, _ *reservation.Service, _ reservation.ID) error {
+	outcome, err := a.Reserve(ctx, tester, request("deed"))
+	if err == nil && outcome.Refused() {
+		err = fmt.Errorf("refused: %s", outcome.Code)
+	}
+	return err
+}
+
 // placesOf are where each deed can stand still inside its transaction, the last of them before its commit.
 var placesOf = map[string][]gate.Place{
-	"reserve": {gate.ReserveAfterOpen, gate.ReserveAfterList, gate.ReserveAfterLock, gate.ReserveAfterInsert},
+	"walk":    {gate.ReserveAfterOpen, gate.ReserveAfterList, gate.ReserveAfterLock, gate.ReserveAfterInsert},
+	"reserve": {gate.ReserveAfterList, gate.ReserveAfterLock, gate.ReserveAfterInsert},
 	"convert": {gate.ChangeAfterServer, gate.ChangeAfterLock, gate.ConvertAfterBinding, gate.ConvertBeforeCommit},
 	"renew":   {gate.ChangeAfterLock},
 	"cancel":  {gate.ChangeAfterLock},
@@ -189,7 +197,7 @@ func newScene(t *testing.T, deed string) *scene {
 	t.Helper()
 	s := &scene{world: newWorld(t), deed: deed}
 	s.servers(1)
-	if deed != "reserve" {
+	if deed != "reserve" && deed != "walk" {
 		s.hold = s.held("a").Reservation
 	}
 	if deed == "sweep" {

@@ -86,7 +86,7 @@ func (c *child) stand(place string) {
 }
 
 // service connects as the service does.
-func (c *child) service(ctx context.Context) (*allocation.Allocator, *reservation.Service, error) {
+func (c *child) service(ctx context.Context, options ...allocation.Option) (*allocation.Allocator, *reservation.Service, error) {
 	pool, err := postgres.Open(ctx, os.Getenv(urlEnv), postgres.PoolOptions{Application: os.Getenv(nameEnv)})
 	if err != nil {
 		return nil, nil, err
@@ -95,7 +95,7 @@ func (c *child) service(ctx context.Context) (*allocation.Allocator, *reservatio
 	if err != nil {
 		return nil, nil, err
 	}
-	return allocation.New(postgres.NewAllocations(pool), &release{}, tokens), reservation.NewService(postgres.NewReservations(pool), tokens), nil
+	return allocation.New(postgres.NewAllocations(pool), &release{}, tokens, options...), reservation.NewService(postgres.NewReservations(pool), tokens), nil
 }
 
 // tester may do everything.

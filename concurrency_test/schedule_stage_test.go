@@ -40,13 +40,13 @@ type lane struct {
 // lanes are as many as a schedule has actors at the most.
 const lanes = 3
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, options ...allocation.Option) *stage {
 	t.Helper()
 	s := &stage{world: newWorld(t), plays: new(int), reached: map[gate.Place]int{}}
 	s.setClock = s.freezeClock(curtain)
 	s.openDesk()
 	for range lanes {
-		s.lanes = append(s.lanes, s.openLane())
+		s.lanes = append(s.lanes, s.openLane(options...))
 	}
 	return s
 }

@@ -31,18 +31,24 @@ type drama struct {
 // Requirements: R01, R16, R18, R40, R41, R43, R45, R47, R51, R52, R60, R61. Cases: HO-01, HO-08, HO-09, CO-03, CO-10, EX-10.
 // Faults: F-R1, F-R2, F-R3, F-R4, F-R5, F-R6, F-R7, F-R9, F-R14, F-R16, F-T4.
 func TestEverySchedule(t *testing.T) {
-	groups := map[string]map[string]drama{
-		"orders": ordersAmongOrders, "orders and holds": ordersAndHolds, "orders and dead holds": ordersAndDeadHolds, "deeds": deedsAmongDeeds,
+	walk := []allocation.Option{allocation.WalkAlways()}
+	groups := map[string]struct {
+		dramas  map[string]drama
+		options []allocation.Option
+	}{
+		"orders": {ordersAmongOrders, walk}, "orders and holds": {ordersAndHolds, walk},
+		"orders and dead holds": {ordersAndDeadHolds, walk}, "deeds": {deedsAmongDeeds, walk},
+		"orders at once": {ordersAtOnce(), nil},
 	}
 	all := &coverage{reached: map[gate.Place]int{}}
 	t.Cleanup(func() { all.report(t, len(groups)) })
-	for name, dramas := range groups {
+	for name, group := range groups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			s := newStage(t, group.options...)
 			runs, whole := 0, true
-			for _, sentence := range slices.Sorted(maps.Keys(dramas)) {
-				if whole = t.Run(sentence, func(t *testing.T) { runs += s.on(t).everyRun(dramas[sentence]) }); !whole {
+			for _, sentence := range slices.Sorted(maps.Keys(group.dramas)) {
+				if whole = t.Run(sentence, func(t *testing.T) { runs += s.on(t).everyRun(group.dramas[sentence]) }); !whole {
 					break // what the failure left of the lanes is no place for another
 				}
 			}

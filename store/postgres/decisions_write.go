@@ -10,8 +10,10 @@ import (
 	"allocator/allocation"
 )
 
-const insertDecisionSQL = `INSERT INTO decisions (organization_id, id, order_id, order_line, unit, outcome, cause,
-		reservation_id, by_kind, by_id, body, roster_hash, reasons_hash, base_hash, statuses, sampled)
+const decisionColumnsWritten = `organization_id, id, order_id, order_line, unit, outcome, cause, reservation_id, by_kind,
+	by_id, body, roster_hash, reasons_hash, base_hash, statuses, sampled`
+
+const insertDecisionSQL = `INSERT INTO decisions (` + decisionColumnsWritten + `)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 
 // A list that stands there already is not written again, so that a storm of refusals does not fill the disk. Looking
@@ -39,9 +41,7 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 	if err != nil {
 		return err
 	}
-	r.writeList(d, d.Pack.Roster)
-	r.writeList(d, d.Pack.Reasons)
-	r.writeList(d, d.Pack.Base)
+	r.writeLists(d)
 	var made *uuid.UUID
 	if reservation, known := parseID(reservationIDPrefix, string(d.Reservation)); known {
 		made = &reservation
@@ -54,6 +54,12 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 			d.Outcome, orNull(string(d.Cause)))
 	}
 	return nil
+}
+
+func (r *reserving) writeLists(d *allocation.Decision) {
+	for _, list := range []allocation.Blob{d.Pack.Roster, d.Pack.Reasons, d.Pack.Base} {
+		r.writeList(d, list)
+	}
 }
 
 // writeList queues one of the lists of a decision, unless this process knows that it stands there already.

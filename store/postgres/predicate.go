@@ -60,3 +60,27 @@ func recordSQL() string {
 	}
 	return strings.Join(columns, ", ")
 }
+
+// passesSQL joins to the servers of a statement, whose parameter $3 is the question, the condition that nothing speaks
+// against the server on which the given rules are asked. Whether it is held or bound is left to the statement. What is
+// not asked is not compiled, which is most of the table in most requests.
+func passesSQL(asked allocation.RuleSet) string {
+	var columns, conditions []string
+	for i, rule := range allocation.Rules() {
+		switch {
+		case rule.Code == allocation.CodeHeld || rule.Code == allocation.CodeBound || !asked.Has(i):
+			continue
+		case rule.Param != "":
+			columns = append(columns, rule.Param+" "+rule.ParamType)
+		}
+		if rule.UnknownSQL != "" {
+			conditions = append(conditions, "("+rule.UnknownSQL+") IS NOT TRUE")
+		}
+		conditions = append(conditions, "("+rule.HoldsSQL+") IS TRUE")
+	}
+	from := " CROSS JOIN (SELECT $3::jsonb) AS q" // the parameter is given in any case
+	if len(columns) > 0 {
+		from = " CROSS JOIN jsonb_to_record($3::jsonb) AS q (" + strings.Join(columns, ", ") + ")"
+	}
+	return from + "\n\t\t\tWHERE " + strings.Join(conditions, "\n\t\t\t\tAND ")
+}

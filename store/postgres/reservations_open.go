@@ -15,15 +15,16 @@ import (
 
 // Allocations makes reservations and keeps decisions. It implements allocation.Store.
 type Allocations struct {
-	pool  *pgxpool.Pool
-	lists *listCache
+	pool       *pgxpool.Pool
+	lists      *listCache
+	statements *statements
 }
 
 var _ allocation.Store = (*Allocations)(nil)
 
 // NewAllocations makes the store.
 func NewAllocations(pool *pgxpool.Pool) *Allocations {
-	return &Allocations{pool: pool, lists: &listCache{}}
+	return &Allocations{pool: pool, lists: &listCache{}, statements: &statements{}}
 }
 
 // InTx implements allocation.Store.
@@ -59,15 +60,21 @@ const lineSQL = `SELECT ` + reservationColumns + `
 // A class prefix keeps keys and order lines apart; chr(31) cannot occur in any part. The line is tried only with the key
 // in hand: a request that lost the key could otherwise take the line from the sibling that won it, and none of a crowd
 // with one key would be served.
-const siblingsSQL = `SELECT of_key.got, CASE WHEN of_key.got THEN
-		pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.line', $1::text, $3::text, $4::text, $5::bigint), 0))
-	ELSE true END
-	FROM (SELECT pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.key', $1::text, $2::text), 0)) AS got) of_key`
+const (
+	tryKeySQL  = `pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.key', $1::text, $2::text), 0))`
+	tryLineSQL = `pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'reserve.line', $1::text, $3::text, $4::text, $5::bigint), 0))`
 
-const policySQL = `SELECT hold_limit, closing, (
-		SELECT count(*) FROM reservations
-		WHERE organization_id = $1 AND customer_ref = $2 AND state = 'held' AND expires_at > clock_timestamp())
-	FROM organizations WHERE id = $1`
+	siblingsSQL = `SELECT of_key.got, CASE WHEN of_key.got THEN ` + tryLineSQL + ` ELSE true END
+	FROM (SELECT ` + tryKeySQL + ` AS got) of_key`
+)
+
+var policySQL = `SELECT hold_limit, closing, ` + openHoldsSQL("$2") + ` FROM organizations WHERE id = $1`
+
+// openHoldsSQL counts a customer's live holds.
+func openHoldsSQL(customer string) string {
+	return `(SELECT count(*) FROM reservations
+		WHERE organization_id = $1 AND customer_ref = ` + customer + ` AND state = 'held' AND expires_at > clock_timestamp())`
+}
 
 // Open implements allocation.Tx.
 func (r *reserving) Open(ctx context.Context, q allocation.Question) (*allocation.Opening, error) {

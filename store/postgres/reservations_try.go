@@ -38,6 +38,11 @@ const expireDeadHoldSQL = `WITH dead AS (
 const tellMoved = `INSERT INTO events (organization_id, id, type, actor_kind, reservation_id, server_id, order_id, decision_id)
 	SELECT organization_id, uuid_v7(), 'reservation.expired', ended_by_kind, id, server_id, order_id, decision_id FROM moved`
 
+// newReservationColumns are those that a statement gives to a new reservation; the others have defaults.
+const newReservationColumns = `organization_id, id, server_id, order_id, order_line, unit, customer_ref, created_at,
+	created_by_kind, created_by, expires_at, max_expires_at, idempotency_key, fingerprint, token_key, requirements,
+	reason, server, decision_id`
+
 // judgeAgainSQL is a new statement under the lock and so has a new snapshot: it judges the server once more, and
 // inserts only if nothing speaks against it and no held row stands in the way, dead or alive.
 var judgeAgainSQL = `WITH verdict AS MATERIALIZED (
@@ -53,9 +58,7 @@ var judgeAgainSQL = `WITH verdict AS MATERIALIZED (
 		CROSS JOIN (SELECT clock_timestamp() AS at) clock
 		WHERE s.organization_id = $1 AND s.id = $2
 	), made AS (
-		INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, unit, customer_ref, created_at,
-			created_by_kind, created_by, expires_at, max_expires_at, idempotency_key, fingerprint, token_key, requirements,
-			reason, server, decision_id)
+		INSERT INTO reservations (` + newReservationColumns + `)
 		SELECT $1, $4, $2, $5, $6, $7, $8, at, $9, $10, at + hold, at + greatest(hold, interval '60 minutes'),
 			$11, $12, $13, $14, $15, frozen, $16
 		FROM verdict WHERE locked AND against = 0
@@ -75,7 +78,7 @@ func (r *reserving) Try(ctx context.Context, try allocation.Attempt) (allocation
 	if !known {
 		return allocation.TryResult{Outcome: allocation.TryStale}, nil
 	}
-	args, err := judgeArgs(try, server)
+	args, err := judgeArgs(try, server, newID())
 	if err != nil {
 		return allocation.TryResult{}, err
 	}
@@ -154,7 +157,7 @@ func (j *judged) scan(row pgx.Rows) error {
 	return err
 }
 
-func judgeArgs(try allocation.Attempt, server uuid.UUID) ([]any, error) {
+func judgeArgs(try allocation.Attempt, server, made uuid.UUID) ([]any, error) {
 	question, badQuestion := json.Marshal(try.Requirements.Arguments())
 	requirements, badRequirements := json.Marshal(try.Requirements)
 	reason, badReason := json.Marshal(try.Choice)
@@ -163,7 +166,7 @@ func judgeArgs(try allocation.Attempt, server uuid.UUID) ([]any, error) {
 		return nil, errors.New("a reservation was given a decision's id that no store made")
 	}
 	return []any{
-		try.Organization, server, question, newID(), try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef),
+		try.Organization, server, question, made, try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef),
 		try.By.Kind, orNull(try.By.ID), try.Key, try.Fingerprint, try.TokenKey, requirements, reason, decision,
 	}, errors.Join(badQuestion, badRequirements, badReason)
 }

@@ -8,9 +8,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"allocator/reservation"
@@ -24,11 +26,13 @@ const maxRepeats = 3
 const rollbackTimeout = 2 * time.Second
 
 // tx is one READ COMMITTED transaction whose statements travel in as few round trips as their answers allow: a step
-// waits in the queue until somebody needs an answer, and BEGIN and COMMIT travel with the steps beside them. It is used
-// by one goroutine.
+// waits in the queue until somebody needs an answer, and BEGIN and COMMIT travel with the steps beside them. When all of
+// them travel together there is neither: what stands before one Sync is one transaction to the server. It is used by one
+// goroutine.
 type tx struct {
 	conn  *pgxpool.Conn
 	queue []step
+	begun bool
 }
 
 // step is one statement, or a place at which a test can stop.
@@ -65,7 +69,6 @@ func once(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, 
 	}
 	defer conn.Release()
 	t := &tx{conn: conn}
-	t.later(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	defer t.abandon(ctx) // also when fn panics
 	if err := fn(ctx, t); err != nil {
 		return err
@@ -79,6 +82,10 @@ func (t *tx) later(sql string, args ...any) { t.queue = append(t.queue, step{sql
 // send sends what is queued and then these steps, in one round trip, and reads the answers in order. The first error
 // ends it; the server passes over the statements behind a failed one.
 func (t *tx) send(ctx context.Context, steps ...step) error {
+	if !t.begun {
+		t.queue = append([]step{{sql: `BEGIN ISOLATION LEVEL READ COMMITTED`}}, t.queue...)
+		t.begun = true
+	}
 	steps = append(t.queue, steps...)
 	t.queue = nil
 	for from := 0; from < len(steps); {
@@ -113,7 +120,7 @@ func (t *tx) sendTogether(ctx context.Context, steps []step) error {
 		if s.at != "" {
 			continue
 		}
-		queued := batch.Queue(s.sql, s.args...)
+		queued := batch.Queue(s.sql, plain(s.args)...)
 		if s.read != nil {
 			queued.Query(s.read)
 		}
@@ -124,18 +131,25 @@ func (t *tx) sendTogether(ctx context.Context, steps []step) error {
 	return t.conn.SendBatch(ctx, batch).Close()
 }
 
+// plain writes UUIDs as the driver's own type; by theirs it would go the long way over their text.
+func plain(args []any) []any {
+	for i, arg := range args {
+		if id, is := arg.(uuid.UUID); is {
+			args[i] = pgtype.UUID{Bytes: id, Valid: true}
+		}
+	}
+	return args
+}
+
 // commit sends what is queued and COMMIT with it: each queued statement fails when its answer is no, and then the
 // server never comes to the COMMIT.
 func (t *tx) commit(ctx context.Context) error {
-	committed := false
-	t.queue = append(t.queue, step{sql: `COMMIT`, read: func(rows pgx.Rows) error {
-		rows.Close()
-		committed = rows.CommandTag().String() == "COMMIT"
-		return rows.Err()
-	}})
+	if err := ctx.Err(); err != nil {
+		return err // nothing of the commit was sent
+	}
 	server := t.conn.Conn().PgConn()
 	forgetWarnings(server)
-	err := t.send(ctx)
+	committed, err := t.sendCommit(ctx)
 	switch {
 	case err == nil && committed && warned(server):
 		return errors.Join(reservation.ErrOutcomeUnknown, errors.New("the server stopped waiting for its standby, which may not have the change"))
@@ -148,6 +162,22 @@ func (t *tx) commit(ctx context.Context) error {
 	default:
 		return err
 	}
+}
+
+// sendCommit tells whether the server says that it has committed. Without BEGIN it commits at the Sync behind the last
+// step, and reports an error of that instead of being ready.
+func (t *tx) sendCommit(ctx context.Context) (committed bool, err error) {
+	if !t.begun && nextStop(ctx, t.queue) == len(t.queue) {
+		err := t.sendTogether(ctx, t.queue)
+		return err == nil, err
+	}
+	t.queue = append(t.queue, step{sql: `COMMIT`, read: func(rows pgx.Rows) error {
+		rows.Close()
+		committed = rows.CommandTag().String() == "COMMIT"
+		return rows.Err()
+	}})
+	err = t.send(ctx)
+	return committed, err
 }
 
 // commitMayStand tells whether the commit may have happened although its answer is an error: the connection broke after

@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"allocator/allocation"
+	"allocator/identity"
+	"allocator/reservation"
+	"allocator/store/postgres/gate"
+)
+
+// lockAtOnceSQL tries the locks of key and order line and, with both in hand, the server. In another isolation level
+// than READ COMMITTED the next statement would not see what was committed before the lock was had, so there it locks
+// nothing.
+const lockAtOnceSQL = `SELECT set_config('allocator.locked_server', $6::uuid::text, true)
+	FROM (SELECT FROM servers
+		WHERE organization_id = $1 AND id = $6 AND current_setting('transaction_isolation') = 'read committed'
+			AND (SELECT CASE WHEN ` + tryKeySQL + ` THEN ` + tryLineSQL + ` ELSE false END)
+		FOR UPDATE SKIP LOCKED) locked`
+
+// reserveAtOnceSQL is a new statement behind the locks. It asks what Open asks and judges as Try does, and writes
+// everything or nothing.
+func reserveAtOnceSQL(asked allocation.RuleSet) string {
+	return `WITH made AS (
+		INSERT INTO reservations (` + newReservationColumns + `)
+		SELECT $1, $4, $2, $5, $6, $7, $8, at, $9, $10, at + hold, at + greatest(hold, interval '60 minutes'),
+			$11, $12, $13, $14, $15, frozen, $16
+		FROM (
+			SELECT freeze_server(s) AS frozen, clock_timestamp() AS at, make_interval(secs => policy.hold_seconds) AS hold
+			FROM servers s
+			JOIN organizations policy ON policy.id = $1 AND NOT policy.closing` + passesSQL(asked) + `
+				AND s.organization_id = $1 AND s.id = $2 AND ` + isLocked + `
+				AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND server_id = $2)
+				AND NOT EXISTS (SELECT FROM reservations WHERE organization_id = $1 AND idempotency_key = $11)
+				AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND order_id = $5 AND order_line = $6 AND unit = $7)
+				AND ($8::text IS NULL OR policy.hold_limit > ` + openHoldsSQL("$8") + `)) fit
+		RETURNING id, fence, created_at, expires_at, max_expires_at, requirements, reason, server
+	), told AS (
+		INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, server_id, order_id, decision_id, data)
+		SELECT $1, $17, 'reservation.held', $9, $10, $4, $2, $5, $16, jsonb_build_object('fence', fence, 'expires_at', expires_at)
+		FROM made
+	), decided AS (
+		INSERT INTO decisions (` + decisionColumnsWritten + `)
+		SELECT $1, $16, $5, $6, $7, $18, NULL, $4, $9, $10, $19, $20, $21, $22, $23, $24 FROM made
+	) SELECT * FROM made`
+}
+
+// ReserveAtOnce implements allocation.Store.
+func (a *Allocations) ReserveAtOnce(
+	ctx context.Context, try allocation.Attempt, d *allocation.Decision,
+) (*reservation.Reservation, error) {
+	server, known := parseID(serverIDPrefix, string(try.Server))
+	sql := a.statements.reserveAtOnce(try.Requirements.Asked())
+	if !known || sql == "" {
+		return nil, nil
+	}
+	decision, made := newID(), newID()
+	try.Decision = allocation.DecisionID(formatID(decisionIDPrefix, decision))
+	d.ID, d.Reservation = try.Decision, reservation.ID(formatID(reservationIDPrefix, made))
+	args, err := atOnceArgs(try, server, made, d)
+	if err != nil {
+		return nil, err
+	}
+	var r *reservation.Reservation
+	err = a.InTx(ctx, func(ctx context.Context, tx allocation.Tx) error {
+		r = nil
+		t := tx.(*reserving) //nolint:forcetypeassert // InTx makes nothing else
+		t.queue = append(t.queue, step{at: gate.ReserveAfterList},
+			step{sql: lockAtOnceSQL, args: []any{try.Organization, try.Key, try.Order.OrderID, try.Order.Line, try.Order.Unit, server}},
+			step{at: gate.ReserveAfterLock})
+		if try.Lapsed {
+			t.later(expireDeadHoldSQL, try.Organization, server)
+		}
+		t.queue = append(t.queue,
+			step{sql: sql, args: args, read: oneRow(new(bool), func(row pgx.Rows) (err error) {
+				r, err = scanMade(row, &try)
+				return err
+			})},
+			step{at: gate.ReserveAfterInsert})
+		t.writeLists(d)
+		return nil
+	})
+	if refused(err) {
+		return nil, nil
+	}
+	return r, err
+}
+
+// refused tells that the transaction ended because somebody was faster.
+func refused(err error) bool {
+	switch clashOf(err) {
+	case clashServer, clashKey, clashLine, clashLocked:
+		return true
+	default:
+		return false
+	}
+}
+
+func atOnceArgs(try allocation.Attempt, server, made uuid.UUID, d *allocation.Decision) ([]any, error) {
+	args, badArgs := judgeArgs(try, server, made)
+	body, badBody := json.Marshal(d)
+	if err := errors.Join(badArgs, badBody); err != nil {
+		return nil, err
+	}
+	return append(args, newID(), d.Outcome, body, d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash,
+		d.Pack.Statuses, d.Pack.Sampled), nil
+}
+
+// scanMade puts a new reservation together from what was asked and what the database added.
+func scanMade(row pgx.Row, try *allocation.Attempt) (*reservation.Reservation, error) {
+	r := &reservation.Reservation{
+		Organization: try.Organization, Order: try.Order, CustomerRef: try.CustomerRef, State: reservation.StateHeld,
+		Generation: 1, Version: 1, IdempotencyKey: try.Key, Fingerprint: try.Fingerprint, TokenKey: try.TokenKey,
+		DecisionID: string(try.Decision),
+	}
+	var id uuid.UUID
+	var frozen []byte
+	err := row.Scan(&id, &r.Fence, &r.CreatedAt, &r.ExpiresAt, &r.MaxExpiresAt, &r.Requirements, &r.Reason, &frozen)
+	if err != nil {
+		return nil, err
+	}
+	r.ID = reservation.ID(formatID(reservationIDPrefix, id))
+	r.CreatedAt, r.ExpiresAt, r.MaxExpiresAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), r.MaxExpiresAt.UTC()
+	r.Server, err = decodeServer(frozen)
+	return r, err
+}
+
+// News implements allocation.Store.
+func (a *Allocations) News(
+	ctx context.Context, org identity.OrganizationID, since allocation.Horizon,
+) (news allocation.News, err error) {
+	err = a.InTx(ctx, func(ctx context.Context, tx allocation.Tx) error {
+		news, err = tx.News(ctx, org, since)
+		return err
+	})
+	return news, err
+}
