@@ -21,12 +21,12 @@ type class struct {
 
 var classes = []class{
 	{
-		"64 GB", 'b', 604,
+		"64 GB", 'b', 656,
 		allocation.Requirements{Memory: allocation.MemoryRequirements{MiBMin: 64 << 10}},
 		`s.memory_mib >= 65536`,
 	},
 	{
-		"64 GB ECC, 2 NVMe", 'g', 185,
+		"64 GB ECC, 2 NVMe", 'g', 183,
 		allocation.Requirements{
 			Memory: allocation.MemoryRequirements{MiBMin: 64 << 10, ECC: new(true)},
 			Drives: []allocation.DriveGroup{{CountMin: 2, NominalGBMin: 480, Medium: inventory.MediumSSD, Interface: "nvme"}},
@@ -35,14 +35,14 @@ var classes = []class{
 			WHERE d ->> 'medium' = 'ssd' AND d ->> 'interface' = 'nvme' AND (d ->> 'nominal_gb')::int >= 480) >= 2`,
 	},
 	{
-		"128 GB, FSN1 or HEL1", 'k', 99,
+		"128 GB, FSN1 or HEL1", 'k', 82,
 		allocation.Requirements{
 			Sites: []string{"FSN1", "HEL1"}, Memory: allocation.MemoryRequirements{MiBMin: 128 << 10},
 		},
 		`s.site IN ('FSN1', 'HEL1') AND s.memory_mib >= 131072`,
 	},
 	{
-		"2 HDD of 2 TB", 'm', 90,
+		"2 HDD of 2 TB", 'm', 58,
 		allocation.Requirements{
 			Drives: []allocation.DriveGroup{{CountMin: 2, NominalGBMin: 2000, Medium: inventory.MediumHDD}},
 		},
@@ -50,12 +50,12 @@ var classes = []class{
 			WHERE d ->> 'medium' = 'hdd' AND (d ->> 'nominal_gb')::int >= 2000) >= 2`,
 	},
 	{
-		"at most 60 EUR", 'a', 16,
+		"at most 60 EUR", 'a', 18,
 		allocation.Requirements{Price: &allocation.PriceLimit{Currency: "EUR", MonthlyMax: amount("60")}},
 		`s.price_currency = 'EUR' AND s.price_amount <= 60`,
 	},
 	{
-		"GPU", 'o', 6,
+		"GPU", 'o', 3,
 		allocation.Requirements{GPU: &allocation.GPURequirements{CountMin: 1}},
 		`(SELECT sum((g ->> 'count')::int) FROM jsonb_array_elements(s.gpus) g) >= 1`,
 	},

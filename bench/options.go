@@ -22,6 +22,9 @@ type Options struct {
 	History  int    // with how many ended reservations in the tables reservations are measured once more
 	RedisURL string // for what takes a lock in Redis; empty: one is started, if there is a program for it
 
+	// Trips tells how often each contender goes to the database.
+	Trips bool
+
 	// Statements tells what each statement costs the database, which must have pg_stat_statements loaded. It slows
 	// everything down.
 	Statements bool
@@ -46,7 +49,8 @@ func Stocks() []Stock { return []Stock{AllFree, NearlySold} }
 func Names() []string {
 	return []string{
 		"limit", "reserve", "http", "sql-list", "locked-set", "serializable", "redis-lock", "pgbench",
-		"convert", "refuse", "select-1", "capacity", "bare-redis", "lock-redis", "trace", "start", "evaluate", "memory",
+		"convert", "refuse", "select-1", "capacity", "bare-redis", "lock-redis", "sql-lock", "redis-door", "presence",
+		"trace", "start", "evaluate", "memory",
 	}
 }
 

@@ -20,6 +20,7 @@ func (r *Report) Print(w io.Writer) {
 		r.Tables[i].print(w)
 	}
 	r.printFigures(w)
+	r.printTargets(w)
 	for _, note := range r.Notes {
 		fmt.Fprintln(w, "\n"+note)
 	}
@@ -41,6 +42,28 @@ func (r *Report) printFigures(w io.Writer) {
 			fmt.Fprintf(table, "%s\t%.4g %s\t%.2f\t%.2f..%.2f", f.BaseName, f.Base.Median, f.Unit, f.Ratio.Median, f.Ratio.Min, f.Ratio.Max)
 		}
 		fmt.Fprintln(table)
+	}
+	_ = table.Flush()
+}
+
+// printTargets leaves out what this run did not measure.
+func (r *Report) printTargets(w io.Writer) {
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "target\twanted\tmedian\tspread\t")
+	for _, t := range r.Targets {
+		if !t.Found {
+			continue
+		}
+		wanted, met := "at least", "missed"
+		if t.AtMost {
+			wanted = "at most"
+		}
+		if t.Met {
+			met = "met"
+		}
+		fmt.Fprintf(table, "%s\t%s %g %s\t%.3g\t%.3g..%.3g\t%s\n",
+			t.What, wanted, t.Wanted, t.Unit, t.Seen.Median, t.Seen.Min, t.Seen.Max, met)
 	}
 	_ = table.Flush()
 }

@@ -34,9 +34,12 @@ func across(rounds []*measure, figure func(m *measure) float64) Spread {
 // paired divides one figure by that of the same round of another contender.
 func paired(rounds, base []*measure, figure func(m *measure) float64) Spread {
 	var values []float64
-	for i := range min(len(rounds), len(base)) {
+	for i, m := range rounds {
+		if i == len(base) {
+			break
+		}
 		if b := figure(base[i]); b > 0 {
-			values = append(values, figure(rounds[i])/b)
+			values = append(values, figure(m)/b)
 		}
 	}
 	return spreadOf(values)

@@ -8,6 +8,7 @@ type Report struct {
 	Settings []Setting `json:"settings"`
 	Tables   []Table   `json:"tables"`
 	Figures  []Figure  `json:"figures,omitempty"`
+	Targets  []Target  `json:"targets"`
 	Notes    []string  `json:"notes,omitempty"`   // what was not measured, and why
 	Stopped  bool      `json:"stopped,omitempty"` // before its end, by the caller
 }
@@ -35,6 +36,7 @@ type Row struct {
 	PerSecond Spread        `json:"per_second"`
 	Ratio     Spread        `json:"ratio"`
 	CPURatio  Spread        `json:"cpu_ratio"`
+	CPU       Spread        `json:"cpu"` // of the database's processes and of this one, for one operation
 	Server    Spread        `json:"server_cpu"`
 	Client    Spread        `json:"client_cpu"`
 	WAL       Spread        `json:"wal_bytes"`
@@ -55,6 +57,7 @@ func row(name string, rounds, base []*measure) Row {
 		PerSecond: across(rounds, (*measure).perSecond),
 		Ratio:     paired(rounds, base, (*measure).perSecond),
 		CPURatio:  paired(rounds, base, (*measure).cpuEach),
+		CPU:       across(rounds, (*measure).cpuEach),
 		Server:    across(rounds, (*measure).serverEach),
 		Client:    across(rounds, (*measure).clientEach),
 		WAL:       across(rounds, (*measure).walEach),

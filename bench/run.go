@@ -53,16 +53,21 @@ func Run(ctx context.Context, url string, o Options) (*Report, error) {
 	stopRedis := r.startRedis(ctx)
 	defer stopRedis()
 	r.total = len(o.Servers) * len(o.Stocks) * len(o.Callers) * len(r.comparisons()) * o.Repetitions
-	for _, n := range o.Servers {
+	err = r.stages(ctx)
+	if r.report.Stopped = ctx.Err() != nil; err != nil && !r.report.Stopped {
+		return nil, err
+	}
+	r.report.Targets = r.report.targets()
+	return r.report, nil
+}
+
+func (r *run) stages(ctx context.Context) error {
+	for _, n := range r.Servers {
 		if err := r.stage(ctx, n); err != nil {
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				r.report.Stopped = true
-				return r.report, nil
-			}
-			return nil, err
+			return err
 		}
 	}
-	return r.report, nil
+	return nil
 }
 
 // startRedis sees to a Redis if something asks for one.
@@ -136,6 +141,8 @@ func (r *run) comparisons() []comparison {
 		{"refusing", []string{"refuse"}, r.compareRefusing},
 		{"reading over HTTP", []string{"select-1", "capacity"}, r.compareReading},
 		{"a lock in Redis, taken and released", []string{"bare-redis", "lock-redis"}, r.compareLocks},
+		{"a lock in the database, taken and released", []string{"sql-lock", "redis-door"}, r.compareRedisDoor},
+		{"who edits, with 100 leases", []string{"presence"}, r.comparePresence},
 	}
 }
 
@@ -248,7 +255,7 @@ func (r *run) compare(ctx context.Context, w *world, table Table, ways []way) er
 	for _, c := range contenders {
 		table.Rows = append(table.Rows, row(c.name, rounds[c.name], base))
 	}
-	if failure == nil {
+	if failure == nil && (r.Trips || r.Statements) {
 		failure = r.countTrips(ctx, w, ways, table.Rows)
 	}
 	r.report.Tables = append(r.report.Tables, table)

@@ -41,7 +41,7 @@ func (*tripCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQu
 func (*tripCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
 // tripsSampled is how many operations are counted.
-const tripsSampled = 200
+const tripsSampled = 100
 
 // countTrips runs each contender alone, on a pool of its own that counts, and adds what it saw to the rows.
 func (r *run) countTrips(ctx context.Context, w *world, ways []way, rows []Row) error {

@@ -80,16 +80,17 @@ func (c *benchCmd) Run(ctx context.Context, p *process) (err error) {
 		return err
 	}
 	if p.json {
-		return p.printJSON(report)
+		err = p.printJSON(report)
+	} else {
+		report.Print(p.stdout)
 	}
-	report.Print(p.stdout)
-	return nil
+	return errors.Join(err, ctx.Err()) // stopped before the end
 }
 
 func (c *benchCmd) options(p *process) (bench.Options, error) {
 	o := bench.Options{
 		Callers: c.Callers, Duration: c.Duration, Repetitions: c.Repetitions, TraceTime: c.TraceTime, Only: c.Only,
-		MaxConns: c.MaxConns, Seed: c.Seed, Statements: c.Statements,
+		MaxConns: c.MaxConns, Seed: c.Seed, Trips: true, Statements: c.Statements,
 		RedisURL: string(c.RedisURL), Progress: p.bar,
 	}
 	var err error

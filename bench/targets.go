@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Target is a figure that was promised, beside the one that was measured.
+type Target struct {
+	What   string  `json:"what"`
+	Wanted float64 `json:"wanted"`
+	AtMost bool    `json:"at_most"` // Wanted is a ceiling; else it is a floor
+	Unit   string  `json:"unit,omitempty"`
+	Seen   Spread  `json:"seen"`
+	Found  bool    `json:"found"` // this run has measured it
+	Met    bool    `json:"met"`   // its median
+}
+
+// targets holds every promise against what the report has of it.
+func (r *Report) targets() []Target {
+	var all []Target
+	for _, n := range []int{10_000, 100_000} {
+		for _, callers := range []int{8, 32} {
+			all = append(all,
+				floor(fmt.Sprintf("reservations in process, %d servers, %d callers, of the limit", n, callers), 0.60,
+					r.ratio("reserve", n, callers)),
+				floor(fmt.Sprintf("reservations over HTTP, %d servers, %d callers, of the limit", n, callers), 0.45,
+					r.ratio("http", n, callers)))
+		}
+	}
+	return append(all,
+		floor("reservations with 1M servers, of those with 10k, both of their limit", 0.9,
+			r.quotient(func(row *Row) Spread { return row.Ratio }, 1_000_000, 10_000)),
+		ceiling("processor time of a reservation with 100k servers, of one with 1k", 1.3, "",
+			r.quotient(func(row *Row) Spread { return row.CPU }, 100_000, 1000)),
+		floor("sales of held servers, of the limit", 0.5, r.ratio("convert", 0, 0)),
+		ceiling("processor time of a refusal, of a reservation", 3, "", r.cpuRatio("refuse")),
+		ceiling("memory of the catalog for each server", 400, "B", r.figure("memory", 0, false)),
+		ceiling("start with 1M servers, of reading their rows", 3, "", r.figure("start", 1_000_000, true)),
+		ceiling("evaluation in full of 100k servers", 0.5, "s", r.figure("evaluate", 100_000, false)),
+		ceiling("capacity by site and model, of SELECT 1 over HTTP", 10, "", inverse(r.ratio("capacity", 0, 0))),
+		floor("a lock through the door for clients of Redis, of plain SQL", 0.5, r.ratio("redis-door", 0, 0)),
+		ceiling("who edits, with 100 leases, of SELECT 1", 3, "", inverse(r.ratio("presence", 0, 0))),
+		floor("a lock in Redis, of the client library alone", 0.8, r.ratio("lock-redis", 0, 0)),
+	)
+}
+
+func floor(what string, wanted float64, seen *Spread) Target {
+	t := Target{What: what, Wanted: wanted, Found: seen != nil}
+	if seen != nil {
+		t.Seen, t.Met = *seen, seen.Median >= wanted
+	}
+	return t
+}
+
+func ceiling(what string, wanted float64, unit string, seen *Spread) Target {
+	t := Target{What: what, Wanted: wanted, AtMost: true, Unit: unit, Found: seen != nil}
+	if seen != nil {
+		t.Seen, t.Met = *seen, seen.Median <= wanted
+	}
+	return t
+}
+
+// row finds the first row of that name measured on an all free stock without a history; 0 stands for any number.
+func (r *Report) row(name string, servers, callers int) *Row {
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		if t.Stock != AllFree || t.History > 0 || servers > 0 && t.Servers != servers || callers > 0 && t.Callers != callers {
+			continue
+		}
+		// The first row is what the others are compared with.
+		if k := slices.IndexFunc(t.Rows, func(row Row) bool { return row.Name == name }); k > 0 {
+			return &t.Rows[k]
+		}
+	}
+	return nil
+}
+
+func (r *Report) ratio(name string, servers, callers int) *Spread {
+	if row := r.row(name, servers, callers); row != nil {
+		return &row.Ratio
+	}
+	return nil
+}
+
+func (r *Report) cpuRatio(name string) *Spread {
+	if row := r.row(name, 0, 0); row != nil {
+		return &row.CPURatio
+	}
+	return nil
+}
+
+// quotient divides a figure of reservations with one number of servers by that with another.
+func (r *Report) quotient(figure func(row *Row) Spread, of, by int) *Spread {
+	above, below := r.row("reserve", of, 0), r.row("reserve", by, 0)
+	if above == nil || below == nil || figure(below).Min <= 0 {
+		return nil
+	}
+	a, b := figure(above), figure(below)
+	return &Spread{Median: a.Median / b.Median, Min: a.Min / b.Max, Max: a.Max / b.Min}
+}
+
+// figure is a value, or its ratio to what it is compared with.
+func (r *Report) figure(id string, servers int, ratio bool) *Spread {
+	for i := range r.Figures {
+		f := &r.Figures[i]
+		if f.ID != id || servers > 0 && f.Servers != servers {
+			continue
+		}
+		if ratio {
+			return &f.Ratio
+		}
+		return &f.Value
+	}
+	return nil
+}
+
+func inverse(s *Spread) *Spread {
+	if s == nil || s.Min <= 0 {
+		return nil
+	}
+	return &Spread{Median: 1 / s.Median, Min: 1 / s.Max, Max: 1 / s.Min}
+}
