@@ -28,7 +28,7 @@ func TestReadmeIsReplayed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), replayPatience)
 	defer cancel()
-	shell := startForReadme(ctx, t)
+	shell, _ := startForReadme(ctx, t)
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	require.Contains(t, string(readme), "## What is measured and what is not")
@@ -64,8 +64,8 @@ func withoutChance(text string) string {
 }
 
 // startForReadme builds the program, starts `up`, and returns a shell in which bin/allocator and the two variables of
-// the README are there.
-func startForReadme(ctx context.Context, t *testing.T) (shell func(command string) string) {
+// the README are there, and the address of the door for clients of Redis if more asks for it.
+func startForReadme(ctx context.Context, t *testing.T, more ...string) (shell func(command string) string, redis string) {
 	t.Helper()
 	home := t.TempDir()
 	for dir := home; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) { // PostgreSQL's own user has to get in
@@ -75,7 +75,8 @@ func startForReadme(ctx context.Context, t *testing.T) (shell func(command strin
 	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/allocator").CombinedOutput()
 	require.NoError(t, err, string(out))
 
-	up := exec.CommandContext(context.WithoutCancel(ctx), binary, "up", "--json", "--data-dir", filepath.Join(home, "data"), "--listen", "127.0.0.1:0")
+	up := exec.CommandContext(context.WithoutCancel(ctx), binary,
+		append([]string{"up", "--json", "--data-dir", filepath.Join(home, "data"), "--listen", "127.0.0.1:0"}, more...)...)
 	stdout, err := up.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, up.Start())
@@ -86,8 +87,9 @@ func startForReadme(ctx context.Context, t *testing.T) (shell func(command strin
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	require.NoError(t, err, "up ended before it was ready")
 	var ready struct {
-		URL string `json:"url"`
-		Key string `json:"api_key"`
+		URL   string `json:"url"`
+		Key   string `json:"api_key"`
+		Redis string `json:"redis_address"`
 	}
 	require.NoError(t, json.Unmarshal(line, &ready))
 
@@ -100,5 +102,5 @@ func startForReadme(ctx context.Context, t *testing.T) (shell func(command strin
 			out = append(out, '\n')
 		}
 		return string(out)
-	}
+	}, ready.Redis
 }

@@ -3,6 +3,7 @@ package redisport_test
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -242,4 +243,18 @@ func realRedis(t *testing.T) (addr, password string) {
 	require.NoError(t, err)
 	password, _ = u.User.Password()
 	return u.Host, password
+}
+
+// Every difference stands in docs/locks.md, with the same reason.
+func TestDifferencesAreDocumented(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../docs/locks.md")
+	require.NoError(t, err)
+	for _, some := range []map[string][]exchange{conversations, strangers} {
+		for _, exchanges := range some {
+			for _, e := range exchanges {
+				require.Contains(t, string(doc), e.why, "%.60q", e.send)
+			}
+		}
+	}
 }
