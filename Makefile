@@ -13,7 +13,7 @@ PKG        := ./...
 TESTFLAGS  := -race -tags gates -p 2 -timeout 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help run test prove mutants build lint fmt vet generate verify ci clean FORCE
+.PHONY: help run test prove soak mutants build lint fmt vet generate verify ci clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ mutants: ## take out each line that keeps a promise and see its test go red (ARG
 prove: ## install what is missing and run what proves the promises beyond the tests, with a table (ARGS="-only model")
 	@tools/setup.sh prove
 	@go run ./tools/prove $(ARGS)
+
+soak: ## run the tests behind `make prove` again and again, for SOAK (1h)
+	@tools/setup.sh prove
+	@go run ./tools/prove -soak $(or $(SOAK),1h) $(ARGS)
 
 build: bin/allocator ## build bin/allocator
 bin/allocator: FORCE

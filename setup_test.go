@@ -195,3 +195,30 @@ func lookPath(t *testing.T, program string) string {
 	require.NoError(t, err)
 	return found
 }
+
+// TestSetupStartsNoService: what tests of faults need comes in packages that would start services, at once and at every
+// boot; while one is installed Debian's policy script forbids it, and afterwards there is no such script.
+func TestSetupStartsNoService(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.goVersion("1.26.0")
+	m.postgres("17")
+	m.program("bin/gcc", "exit 0")
+	m.program("bin/redis-server", "exit 0")
+	m.program("bin/ip", "exit 0")
+	for _, tool := range []string{"grep", "cp"} {
+		m.link(lookPath(t, tool), "bin/"+tool)
+	}
+	m.folderOf("usr/sbin/any")
+	m.program("bin/apt-cache", "exit 0")
+	m.program("bin/apt-get", `case "$*" in *" pgbouncer"*) cp "$SETUP_ROOT/usr/sbin/policy-rc.d" "$SETUP_ROOT/seen"; cp "$0" "$SETUP_ROOT/usr/sbin/pgbouncer" ;; esac`)
+	said, err := m.setup("test")
+	require.NoError(t, err, said)
+	require.Contains(t, said, "installing pgbouncer with apt-get")
+	require.NotContains(t, said, "no pgbouncer here")
+	require.Contains(t, said, "so clocks do not jump: install the package faketime for it.")
+	seen, err := os.ReadFile(filepath.Join(m.root, "seen"))
+	require.NoError(t, err)
+	require.Contains(t, string(seen), "exit 101")
+	require.NoFileExists(t, filepath.Join(m.root, "usr/sbin/policy-rc.d"))
+}

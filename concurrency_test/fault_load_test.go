@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,17 @@ import (
 	"allocator/reservation"
 	"allocator/store/postgres"
 )
+
+// longEnv is set where tests may take a minute each.
+const longEnv = "CONCURRENCY_LONG"
+
+// onlyLong skips what takes too long for every run of the tests.
+func onlyLong(t *testing.T) {
+	t.Helper()
+	if os.Getenv(longEnv) == "" {
+		t.Skip("it takes a minute: make prove runs it, and so does " + longEnv + "=1")
+	}
+}
 
 // worldAt is an organization in a database that the test brings itself, with so many servers.
 func worldAt(t *testing.T, url string, servers int) *world {

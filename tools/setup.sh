@@ -242,24 +242,69 @@ wish_redis_clients() {
   [ "$pm" != apt-get ] || redis_clients_ok || say "There is no redis-cli or no redis-py, so the tests that use them will be skipped: install redis-tools and python3-redis."
 }
 
-# --- The model checker -----------------------------------------------------------------------------------------------
+# --- What faults are made with, and the model checker ------------------------------------------------------------------
 
-# It is wished for, not needed: where it cannot be had, a sentence says so.
-wish_spin() {
-  have spin && return
+# wish PACKAGE PROGRAM WHAT: it is wished for, not needed; where it cannot be had, a sentence says what is left out. A
+# service that the package brings is not started, neither now nor later: tests start what they need themselves.
+wish() {
+  wished_ok "$2" && return
   case $pm in
-    apt-get) apt_update; install spin || true ;;
-    brew) install spin || true ;;
+    apt-get)
+      apt_update
+      before=$(enabled_services)
+      install_without_services "$1" || true
+      for service in $(enabled_services); do
+        case " $before " in *" $service "*) ;; *) as_root systemctl disable --quiet --now "$service" 2>/dev/null || true ;; esac
+      done
+      ;;
+    brew) install "$1" || true ;;
   esac
   hash -r
-  have spin || say "There is no spin here, so the model is left out: install the package spin for it."
+  wished_ok "$2" || say "There is no $2 here, so $3: install the package $1 for it."
+}
+
+# wished_ok PROGRAM: a name in PATH or beside it, or a pattern of files.
+wished_ok() {
+  case $1 in
+    */*) for found in "$SETUP_ROOT"$1; do [ -e "$found" ] && return 0; done; return 1 ;;
+    *) have "$1" || [ -x "$SETUP_ROOT/usr/sbin/$1" ] ;;
+  esac
+}
+
+enabled_services() {
+  if have systemctl; then
+    systemctl list-unit-files --state=enabled --type=service --no-legend 2>/dev/null | awk '{ printf "%s ", $1 }'
+  fi
+}
+
+# Debian asks this script before a package starts its service.
+policy=$SETUP_ROOT/usr/sbin/policy-rc.d
+
+install_without_services() {
+  [ -e "$policy" ] || { printf '#!/bin/sh\nexit 101 # allocator setup\n' | as_root tee "$policy" >/dev/null && as_root chmod 755 "$policy"; }
+  status=0
+  install "$@" || status=$?
+  remove_policy
+  return $status
+}
+
+remove_policy() {
+  if [ -f "$policy" ] && grep -q 'allocator setup' "$policy"; then as_root rm -f "$policy"; fi
+}
+
+# Debian has all of it; elsewhere those tests are skipped and say so.
+wish_for_faults() {
+  [ "$pm" = apt-get ] || return 0
+  wish pgbouncer pgbouncer "nothing is tried behind a pooler"
+  wish faketime '/usr/lib/*/faketime/libfaketimeMT.so.1' "clocks do not jump"
+  wish iproute2 ip "no network is cut"
 }
 
 # --- Steps ---------------------------------------------------------------------------------------------------------
 
 pm=$(manager)
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"; remove_dropin' EXIT
+trap 'rm -rf "$scratch"; remove_dropin; remove_policy' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
@@ -271,7 +316,12 @@ case ${1:-run} in
     [ "${TEST_DATABASE_URL:-}" ] || ensure_postgres TEST_DATABASE_URL
     [ "${REDIS_URL:-}" ] || ensure_redis
     wish_redis_clients
-    [ "$1" = test ] || wish_spin
+    wish_for_faults
+    if [ "$1" = prove ]; then
+      wish spin spin "the model is left out"
+      [ "$pm" != apt-get ] || wish etcd-server etcd "Patroni is left out"
+      [ "$pm" != apt-get ] || wish patroni patroni "Patroni is left out"
+    fi
     ;;
   *) die "usage: tools/setup.sh [run|test|prove]" ;;
 esac

@@ -102,10 +102,14 @@ func (p *primary) enter(ctx context.Context, conn *pgx.Conn) error {
 	if !ok || p.isEntered(place) {
 		return nil
 	}
-	err := conn.PgConn().ExecParams(ctx, `SELECT enter_fence_epoch($1)`, [][]byte{[]byte(place)}, nil, nil, nil).Read().Err
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == pgerrcode.UndefinedFunction {
+	there := conn.PgConn().ExecParams(ctx, `SELECT to_regproc('enter_fence_epoch') IS NOT NULL`, nil, nil, nil, nil).Read()
+	if there.Err != nil {
+		return there.Err
+	}
+	if len(there.Rows) == 1 && string(there.Rows[0][0]) == "f" {
 		return nil // the schema is yet to come, and so are the fences
 	}
+	err := conn.PgConn().ExecParams(ctx, `SELECT enter_fence_epoch($1)`, [][]byte{[]byte(place)}, nil, nil, nil).Read().Err
 	if err == nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -31,9 +32,18 @@ type result struct {
 
 func main() {
 	only := flag.String("only", "", "run the rows whose name contains this")
+	table := flag.String("table", "", "put the table into this document, in place of the one of an earlier run")
+	soak := flag.Duration("soak", 0, "run the tests among the rows again and again for so long")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := prove(ctx, *only)
+	p := &prover{rows: append(modelRows(), testRows...), only: *only}
+	if *soak > 0 {
+		p.rows, p.until = testRows, time.Now().Add(*soak)
+	}
+	err := p.prove(ctx)
+	if err == nil && *table != "" {
+		err = putTable(*table, p.table.String())
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "prove:", err)
@@ -41,29 +51,73 @@ func main() {
 	}
 }
 
-// prove runs the rows one after the other and prints each as it ends.
-func prove(ctx context.Context, only string) error {
-	var broken []string
+// prover runs rows and keeps their table.
+type prover struct {
+	rows  []row
+	only  string
+	until time.Time // with a soak: when no further row is begun
+	table strings.Builder
+}
+
+// prove runs the rows one after the other and prints each as it ends. It ends at the first that does not hold, whose
+// output has the seed.
+func (p *prover) prove(ctx context.Context) error {
 	began := time.Now()
 	defer func() { _ = os.Remove(builtAt) }() // if a row needed it
-	fmt.Print("| row | tried | held | time |\n|---|---|---|---|\n")
-	for _, r := range append(modelRows(), testRows...) {
-		if !strings.Contains(r.name, only) || ctx.Err() != nil {
-			continue
+	p.say("| row | tried | held | time |\n|---|---|---|---|\n")
+	for {
+		for _, r := range p.rows {
+			if !strings.Contains(r.name, p.only) || ctx.Err() != nil || !p.until.IsZero() && time.Now().After(p.until) {
+				continue
+			}
+			if err := p.run(ctx, r); err != nil {
+				return err
+			}
 		}
-		start := time.Now()
-		got := r.run(ctx)
-		fmt.Printf("| %s | %s | %s | %.0f s |\n", r.name, got.tried, verdict(got), time.Since(start).Seconds())
-		if !got.held && !got.skipped {
-			broken = append(broken, r.name)
-			fmt.Fprintf(os.Stderr, "%s\n", got.output)
+		if ctx.Err() != nil || time.Now().After(p.until) {
+			break
 		}
 	}
-	fmt.Printf("\n%s, %.0f s in all\n", time.Now().UTC().Format(time.DateOnly), time.Since(began).Seconds())
-	if len(broken) > 0 {
-		return fmt.Errorf("did not hold: %s", strings.Join(broken, "; "))
-	}
+	p.say(fmt.Sprintf("\n%s, %.0f s in all\n", time.Now().UTC().Format(time.DateOnly), time.Since(began).Seconds()))
 	return ctx.Err()
+}
+
+// run runs one row.
+func (p *prover) run(ctx context.Context, r row) error {
+	start := time.Now()
+	got := r.run(ctx)
+	p.say(fmt.Sprintf("| %s | %s | %s | %.0f s |\n", r.name, got.tried, verdict(got), time.Since(start).Seconds()))
+	if got.held || got.skipped {
+		return nil
+	}
+	fmt.Fprintf(os.Stderr, "%s\n", got.output)
+	return fmt.Errorf("did not hold: %s", r.name)
+}
+
+func (p *prover) say(text string) {
+	fmt.Print(text)
+	p.table.WriteString(text)
+}
+
+// tableStart is the line of a document below which the table of a run stands, up to the next heading or the end.
+const tableStart = "One run of `make prove`"
+
+// putTable puts a table in place of the one that a document has.
+func putTable(name, table string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), tableStart)
+	if !found {
+		return fmt.Errorf("%s has no line that begins %q", name, tableStart)
+	}
+	after := ""
+	if at := strings.Index(rest, "\n## "); at >= 0 {
+		after = rest[at:]
+	}
+	head := fmt.Sprintf("%s on a machine of %d cores:\n\n", tableStart, runtime.NumCPU())
+	return os.WriteFile(name, []byte(before+head+table+after), 0o600) //nolint:gosec // the caller's own document
 }
 
 func verdict(r result) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 )
 
 // testRows are tests of the repository, some in a longer form than `make test` has.
@@ -15,11 +17,39 @@ var testRows = []row{
 	{"every schedule of two operations, and a chosen few of three", race("TestEverySchedule")},
 	{"histories of many clients over several processes", race("TestHistories", "CONCURRENCY_ROUNDS=8")},
 	{"traces against a model, on one instance and on three", race("TestStateMachine", "CONCURRENCY_ROUNDS=40")},
+
+	{"fault F-F1: an asynchronous standby takes over", race("TestAsynchronousStandbyTakesOver")},
+	{"fault F-F2: a synchronous standby takes over", race("TestSynchronousStandbyTakesOver")},
+	{"fault F-F2: the synchronous standby is away", race("TestNothingIsAcknowledgedWithoutTheSynchronousStandby")},
+	{"fault F-F3: the old primary comes back", race("TestOldPrimaryComesBack")},
+	{"fault F-F4: Patroni's leader is frozen, etcd is away", raceWithin(2*bound, "TestPatroni", "CONCURRENCY_LONG=1")},
+	{"fault F-F5: a standby that is behind is asked", race("TestStandbyDecidesNothing")},
+	{"fault F-F6: the wait for a standby is cut off", race("TestCommitWhoseWaitForTheStandbyIsCutOff")},
+	{"fault F-C3: the service is asked to stop under load", race("TestServiceAskedToStopUnderLoad")},
+	{"fault F-C4: PostgreSQL is stopped without ceremony", race("TestPostgresStoppedWithoutCeremony", "CONCURRENCY_ROUNDS=8")},
+	{"fault F-C10: the service runs out of memory", race("TestServiceOutOfMemory")},
+	{"fault F-S1: the disk is full", race("TestDiskFull")},
+	{"fault F-S2: all connections are taken", race("TestConnectionsUsedUp")},
+	{"fault F-S3: few file descriptors, and callers that hang up", race("TestServiceWithFewFileDescriptors", "CONCURRENCY_ABORTS=9000")},
+	{"fault F-S4: nobody reads the log", race("TestNobodyReadsTheLog")},
+	{"fault F-N2: the network swallows everything", race("TestNetworkSwallowsEverything")},
+	{"fault F-N3: a slow network, a byte at a time", race("TestSlowNetwork", "CONCURRENCY_LATENCY=200")},
+	{"fault F-N4: hundreds of slow clients", race("TestManySlowClients", "CONCURRENCY_SLOW=500")},
+	{"fault F-T1, F-T2: the clock jumps", race("TestClockJumpsAhead|TestClockJumpsBack")},
+	{"fault F-T1, F-T2: the sweep after a jump of the clock", race("TestSweepGoesOnAfterAJumpOfTheClock")},
+	{"fault F-T3: clocks apart", race("TestClocksApart")},
+	{"fault F-L4: callers that come again at once", race("TestRetryStorm", "CONCURRENCY_ROUNDS=15")},
+	{"fault F-D1: processes that migrate at once", race("TestServicesThatMigrateAtOnce", "CONCURRENCY_ROUNDS=15")},
 }
 
 // race runs a test of concurrency_test. The race detector is left to `make test`, so that more is tried in the same
 // time. A setting NAME=value asks for a longer form.
 func race(test string, settings ...string) func(ctx context.Context) result {
+	return raceWithin(bound, test, settings...)
+}
+
+// raceWithin is race with another bound: a cluster manager has time-outs of its own, which come one after the other.
+func raceWithin(bound time.Duration, test string, settings ...string) func(ctx context.Context) result {
 	return func(ctx context.Context) result {
 		binary, err := racesBinary()
 		if err != nil {
@@ -27,13 +57,19 @@ func race(test string, settings ...string) func(ctx context.Context) result {
 		}
 		ctx, cancel := context.WithTimeout(ctx, bound)
 		defer cancel()
-		said, err := command(ctx, "concurrency_test", settings, binary, "-test.v", "-test.run=^"+test+"$")
+		said, err := command(ctx, "concurrency_test", settings, binary, "-test.v", "-test.run=^("+test+")$")
 		if err != nil {
 			return result{tried: err.Error(), output: said}
 		}
-		return result{tried: tried(said), held: strings.HasSuffix(said, "\nPASS\n"), output: said}
+		if why := skipped.FindStringSubmatch(said); why != nil {
+			return result{skipped: true, tried: why[1]}
+		}
+		return result{tried: cmp.Or(tried(said), "once"), held: strings.HasSuffix(said, "\nPASS\n"), output: said}
 	}
 }
+
+// skipped is how a test says that it cannot run here, and why.
+var skipped = regexp.MustCompile(`(?m)^    \S+\.go:\d+: (.*)\n--- SKIP: `)
 
 // builtAt is where this process builds the tests.
 var builtAt = filepath.Join(os.TempDir(), fmt.Sprintf("allocator-races-%d.test", os.Getpid()))

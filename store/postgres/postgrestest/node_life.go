@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -167,4 +168,15 @@ func ProcessTree(pid int) []int {
 		tree = append(tree, parents[tree[i]]...)
 	}
 	return tree
+}
+
+// Watch makes the server whose data is in home/pgdata end, and home go away, with the test and with the test binary
+// however that ends. It is for servers that somebody else starts.
+func Watch(tb testing.TB, home string) {
+	tb.Helper()
+	pipe, err := startWatch(home)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = pipe.Close() })
 }
