@@ -25,7 +25,7 @@ var (
 	requirementLine = regexp.MustCompile(`^Requirements: ((?:[RLDE]\d\d)(?:, [RLDE]\d\d)*)(?:\.(?: .*)?)?$`)
 	requirement     = regexp.MustCompile(`[RLDE]\d\d`)
 	naming          = regexp.MustCompile(`(?m)^\s*// (Requirements?:? +[RLDE]\d\d.*)$`)
-	statement       = regexp.MustCompile(`(?m)^- (R\d\d) `)
+	statement       = regexp.MustCompile(`(?m)(?:^- |\. )([RL]\d\d) `)
 )
 
 // notBuilt are statements that no test can name yet, each with the reason.
@@ -33,7 +33,7 @@ var notBuilt = map[string]string{
 	"R58": "servers are reserved, rack units are not yet: there is no rack reservation whose hold time could be tested",
 }
 
-// TestEveryRequirementIsTested lists the statements of section R that no test names.
+// TestEveryRequirementIsTested lists the statements of sections R and L that no test names.
 func TestEveryRequirementIsTested(t *testing.T) {
 	t.Parallel()
 	tested := testedRequirements(t)
@@ -98,7 +98,7 @@ func TestRequirementLines(t *testing.T) {
 	}
 }
 
-// statedRequirements are the numbers of section R, in order.
+// statedRequirements are the numbers of sections R and L, in order.
 func statedRequirements(t *testing.T) []string {
 	t.Helper()
 	var numbers []string

@@ -49,12 +49,12 @@ type Job struct {
 	Run      func(ctx context.Context) error
 }
 
-// Finding is the error of a run that did its work and found what must not be. It is no failure of the job. The text is
+// FindingError is the error of a run that did its work and found what must not be. It is no failure of the job. The text is
 // shown to whoever may see the jobs, of whatever organization: it names nobody's records.
-type Finding struct{ Text string }
+type FindingError struct{ Text string }
 
 // Error implements error.
-func (f *Finding) Error() string { return f.Text }
+func (f *FindingError) Error() string { return f.Text }
 
 const (
 	minInterval = 10 * time.Millisecond

@@ -19,7 +19,7 @@ func (s *Scheduler) run(ctx context.Context, j *scheduled) error {
 		s.Running, s.LastEnd = false, time.Now().UTC()
 		s.note(err)
 	})
-	if finding, found := errors.AsType[*Finding](err); found {
+	if finding, found := errors.AsType[*FindingError](err); found {
 		s.log.ErrorContext(ctx, "a job found what must not be", "job", j.ID, "finding", finding.Text)
 	} else if err != nil {
 		s.log.ErrorContext(ctx, "a job failed; it runs again at its next tick", "job", j.ID, "error", err)
@@ -29,7 +29,7 @@ func (s *Scheduler) run(ctx context.Context, j *scheduled) error {
 
 // note records what a run returned. A failed run has looked at nothing, so what was found before it stands.
 func (s *Status) note(err error) {
-	finding, found := errors.AsType[*Finding](err)
+	finding, found := errors.AsType[*FindingError](err)
 	switch {
 	case found:
 		s.Findings++

@@ -96,9 +96,9 @@ func TestFindingIsNoFailure(t *testing.T) {
 		found, failed    int64
 	}{
 		{nil, "", "", 0, 0},
-		{&Finding{"two of one"}, "two of one", "", 1, 0},
+		{&FindingError{"two of one"}, "two of one", "", 1, 0},
 		{errors.New("away"), "two of one", "away", 1, 1},
-		{&Finding{"still two"}, "still two", "", 2, 1},
+		{&FindingError{"still two"}, "still two", "", 2, 1},
 		{nil, "", "", 2, 1},
 	} {
 		s := run(step.returned)

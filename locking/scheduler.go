@@ -128,7 +128,7 @@ func (s *Scheduler) Jobs() []Status {
 
 // RunJob runs a job now and waits for it, under the same lock as its ticks but in the place of none of them. It returns
 // false and no error if the job runs already, here or on another process. The error is ErrUnknownJob, one that matches
-// ErrBackend when the job did not run, or what the run returned, which may be a *Finding.
+// ErrBackend when the job did not run, or what the run returned, which may be a *FindingError.
 func (s *Scheduler) RunJob(ctx context.Context, id string) (ran bool, err error) {
 	for _, j := range s.jobs {
 		if j.ID == id {

@@ -23,7 +23,7 @@ type Status struct {
 	LastFinding string    // of the last run that was no failure; empty if it found nothing
 
 	Runs          int64 // that began
-	Errors        int64 // runs that failed: they returned an error that is no *Finding, or panicked
+	Errors        int64 // runs that failed: they returned an error that is no *FindingError, or panicked
 	Findings      int64 // runs that found what must not be
 	Skips         int64 // ticks that another process, or another run here, had
 	MissedTicks   int64 // ticks at which the process was away, paused or busy

@@ -53,6 +53,19 @@ type Tx interface {
 	// RecordRefusedConversion leaves the durable event that somebody may have paid for a reservation that was gone.
 	RecordRefusedConversion(ctx context.Context, r *Reservation, serviceID string, why string, by identity.Actor) error
 
+	ServerTx
+
+	// LockBinding locks the binding's server and then the binding.
+	LockBinding(ctx context.Context, org identity.OrganizationID, id BindingID) (*Binding, error)
+	// EndBinding ends an active binding and moves its server to end.StateAfter.
+	EndBinding(ctx context.Context, b *Binding, end Ending) error
+
+	// Audit leaves an entry in the audit trail; it is sent with the next statement or with the commit.
+	Audit(entry events.AuditEntry)
+}
+
+// ServerTx is the part of a Tx that works on a server.
+type ServerTx interface {
 	// LockServer locks a server, moves a dead hold of it aside, and reads it and its occupancy in a new statement.
 	LockServer(ctx context.Context, org identity.OrganizationID, id inventory.ServerID) (*Occupied, error)
 	// CheckFence returns ErrStaleFence unless the fence is the newest that the organization's lock on the key ever had.
@@ -65,13 +78,6 @@ type Tx interface {
 	// BindDirectly makes a binding without a reservation on a locked server; ErrServerInUse when it is held or bound,
 	// ErrServiceAlreadyBound when the service has an active binding.
 	BindDirectly(ctx context.Context, org identity.OrganizationID, bind DirectBinding) (*Binding, error)
-	// LockBinding locks the binding's server and then the binding.
-	LockBinding(ctx context.Context, org identity.OrganizationID, id BindingID) (*Binding, error)
-	// EndBinding ends an active binding and moves its server to end.StateAfter.
-	EndBinding(ctx context.Context, b *Binding, end Ending) error
-
-	// Audit leaves an entry in the audit trail; it is sent with the next statement or with the commit.
-	Audit(entry events.AuditEntry)
 }
 
 // Occupied is a locked server with what holds it at that moment.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -56,13 +57,16 @@ func (c *configCmd) Run(p *process, parsed *kong.Context) error {
 	return t.flush()
 }
 
+// shownSchemes are of the addresses that are shown without their passwords.
+var shownSchemes = []string{"postgres", "postgresql", "redis", "rediss"}
+
 // shownValue writes a setting without what must stay secret.
 func shownValue(value reflect.Value) string {
 	hidden, isSecret := reflect.TypeAssert[secret](value)
 	if !isSecret {
 		return fmt.Sprint(value.Interface())
 	}
-	if address, err := url.Parse(string(hidden)); err == nil && (strings.HasPrefix(address.Scheme, "postgres") || strings.HasPrefix(address.Scheme, "redis")) {
+	if address, err := url.Parse(string(hidden)); err == nil && slices.Contains(shownSchemes, address.Scheme) {
 		return withoutPassword(address)
 	}
 	return hidden.String()

@@ -31,7 +31,9 @@ func newJobs(ctx context.Context, a *app, config locking.Config, log *slog.Logge
 	if locker != nil {
 		j.locker = locking.Observed(locker, &j.counts)
 	}
-	j.Scheduler, err = locking.NewScheduler(locking.SchedulerOptions{Jobs: declaredJobs(a, log), Locker: j.locker, Config: config, Log: log})
+	j.Scheduler, err = locking.NewScheduler(locking.SchedulerOptions{
+		Jobs: declaredJobs(a, log), Locker: j.locker, Config: config, Log: log,
+	})
 	if err != nil {
 		return nil, errors.Join(refusedLocks(err), j.close(ctx))
 	}
@@ -100,9 +102,10 @@ func oversellAudit(finder oversellFinder, log *slog.Logger) func(ctx context.Con
 		}
 		for _, one := range found {
 			log.ErrorContext(ctx, "a server is held and sold at once: put it into maintenance, and look at who wrote to the database past its rules",
-				"organization_id", one.Organization, "server_id", one.ServerID, "reservation_id", one.ReservationID, "binding_id", one.BindingID)
+				"organization_id", one.Organization, "server_id", one.ServerID,
+				"reservation_id", one.ReservationID, "binding_id", one.BindingID)
 		}
-		return &locking.Finding{Text: "There are servers that are held and sold at once. The events server.oversold of their " +
+		return &locking.FindingError{Text: "There are servers that are held and sold at once. The events server.oversold of their " +
 			"organizations and the log name them; `allocator doctor` says what to do."}
 	}
 }

@@ -112,7 +112,7 @@ func TestOversellAuditTellsNothingFoundFromNotLooked(t *testing.T) {
 	away := errors.New("away")
 	require.Equal(t, away, run(finder{err: away}))
 	require.Empty(t, log.String())
-	var finding *locking.Finding
+	var finding *locking.FindingError
 	require.ErrorAs(t, run(finder{found: []postgres.Oversold{{Organization: "acme", ServerID: "srv_1"}, {Organization: "globex", ServerID: "srv_2"}}}), &finding)
 	require.NotContains(t, finding.Text, "acme")
 	require.Contains(t, log.String(), "organization_id=acme server_id=srv_1")

@@ -43,7 +43,9 @@ type serviceOptions struct {
 }
 
 // newService prepares the door, the sweeper and the other jobs over the services.
-func newService(ctx context.Context, a *app, db *database, listener net.Listener, o serviceOptions, log *slog.Logger) (_ *service, err error) {
+func newService(
+	ctx context.Context, a *app, db *database, listener net.Listener, o serviceOptions, log *slog.Logger,
+) (_ *service, err error) {
 	config, err := o.locks.config(db.url, o.pollOnly)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func newService(ctx context.Context, a *app, db *database, listener net.Listener
 		}
 	}()
 	editors := lease.NewHub(a.leaseStore, log)
-	door, err := httpapi.New(httpapi.Deps{
+	door, err := httpapi.New(httpapi.Deps{ //nolint:contextcheck // requests bring their own
 		Authenticator: a.keys, Attempts: a.audit, Ready: postgres.NewHealth(a.pool),
 		Reserver: a.allocator, Evaluator: a.allocator, Decisions: a.allocator,
 		Reservations: a.reservations, ReservationChanges: a.reservations, Bindings: a.reservations, ServerStates: a.reservations,

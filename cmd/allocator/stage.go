@@ -51,7 +51,8 @@ func setStage(ctx context.Context, p *process, postgresBin string) (_ *stage, er
 		return nil, errors.Join(err, listener.Close())
 	}
 	running, key, err := raise(ctx, p, s.db, listener, raiseOptions{
-		dataDir: dir, minHold: time.Second, service: serviceOptions{locks: lockSettings{LockBackend: locking.BackendMemory, LockSingleNode: true}},
+		dataDir: dir, minHold: time.Second,
+		service: serviceOptions{locks: lockSettings{LockBackend: locking.BackendMemory, LockSingleNode: true}},
 	}, log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())

@@ -143,7 +143,7 @@ func TestGrantWaitsForWhatItsFenceProtects(t *testing.T) {
 		if err := tx.CheckFence(ctx, org, proofOf(mine)); err != nil {
 			return err
 		}
-		b.waits(t, func() {
+		b.waits(t, func() { //nolint:contextcheck // another program's
 			var err error
 			granted, _, err = b.one.Acquire(t.Context(), org, "key", time.Minute)
 			taken <- err

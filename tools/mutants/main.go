@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,7 +42,7 @@ func run(ctx context.Context, only string) error {
 	defer remove()
 	var survivors []string
 	tried := 0
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, lockMutants) {
 		if !strings.Contains(m.name, only) {
 			continue
 		}
@@ -123,7 +124,7 @@ func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 
 func printTable() {
 	fmt.Println("| promise | protection | file | taken out | test that goes red |\n|---|---|---|---|---|")
-	for _, m := range mutants {
+	for _, m := range slices.Concat(mutants, lockMutants) {
 		fmt.Printf("| %s | %s | `%s` | `%s` | `%s` |\n", m.promise, m.name, m.file, oneLine(m.without), oneLine(m.test))
 	}
 }

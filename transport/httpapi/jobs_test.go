@@ -52,7 +52,7 @@ func newTestJobs(tb testing.TB) *testJobs {
 	j.Scheduler, err = locking.NewScheduler(locking.SchedulerOptions{
 		Jobs: []locking.Job{
 			job("plain", func(context.Context) error { return nil }),
-			job("finds", func(context.Context) error { return &locking.Finding{Text: "There are two of one."} }),
+			job("finds", func(context.Context) error { return &locking.FindingError{Text: "There are two of one."} }),
 			job("fails", func(context.Context) error { return errors.New("the password of the database is wrong") }),
 			job("slow", func(context.Context) error { j.begun <- struct{}{}; <-j.finish; return nil }),
 		},

@@ -56,7 +56,10 @@ func (h *handlers) RenewLock(ctx context.Context, r wire.RenewLockRequestObject)
 func (h *handlers) ReleaseLock(ctx context.Context, r wire.ReleaseLockRequestObject) (wire.ReleaseLockResponseObject, error) {
 	err := h.Locks.Release(ctx, string(callerOf(ctx).Organization), r.Params.Key, r.Params.LockToken)
 	if wrong, is := errors.AsType[*locking.InvalidError](err); is {
-		pointer := map[string]string{"key": "query:key", "token": "header:Lock-Token"}[wrong.Field]
+		pointer := "query:key"
+		if wrong.Field != "key" {
+			pointer = "header:Lock-Token"
+		}
 		return nil, invalid(strictjson.Fault{Pointer: pointer, Code: strictjson.CodeMalformed, Detail: sentence(wrong.Reason)})
 	}
 	return wire.ReleaseLock204Response{}, err
