@@ -46,7 +46,7 @@ func (h *handlers) WatchLeases(ctx context.Context, r wire.WatchLeasesRequestObj
 	}
 	k := callOf(ctx)
 	return &presenceStream{
-		line: k.line, watch: watch, read: read, last: first, headOnly: k.method == http.MethodHead, ending: h.ending,
+		line: k.line, watch: watch, read: read, last: first, headOnly: k.method == http.MethodHead, every: streamCommentEvery, ending: h.ending,
 	}, nil
 }
 
@@ -57,6 +57,7 @@ type presenceStream struct {
 	read     func(ctx context.Context) (lease.Presence, error)
 	last     lease.Presence // what the caller knows
 	headOnly bool
+	every    time.Duration // a comment
 	ending   <-chan struct{}
 }
 
@@ -81,7 +82,7 @@ func (s *presenceStream) VisitWatchLeasesResponse(w http.ResponseWriter) error {
 
 // run passes on what changes until the caller goes, is too slow or loses the right, or the process ends.
 func (s *presenceStream) run(out *eventWriter) {
-	comment := time.NewTicker(streamCommentEvery)
+	comment := time.NewTicker(s.every)
 	defer comment.Stop()
 	over := time.NewTimer(streamLife)
 	defer over.Stop()
