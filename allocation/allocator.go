@@ -31,6 +31,7 @@ type Allocator struct {
 	gate    Switch
 	tokens  Tokens
 	walks   bool // every request walks
+	edits   *edits
 }
 
 // New returns an Allocator over a store, the release switch and the maker of hold tokens.
@@ -66,6 +67,7 @@ func (a *Allocator) Watcher() reservation.Watcher { return a.catalog }
 // A walk that ended because others held what fits is taken again while the caller is willing to wait, each time in a
 // fresh transaction with a fresh list and with no connection held in between, so that no transaction exceeds the limits.
 func (a *Allocator) Reserve(ctx context.Context, caller identity.Caller, req Request) (*Outcome, error) {
+	a.edits.begin(ctx, caller.Organization)
 	start := time.Now() //nolint:forbidigo // how long the caller waits is no deadline of a reservation
 	wait := min(req.Wait, MaxWait)
 	for walks := 1; ; walks++ {

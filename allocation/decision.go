@@ -43,10 +43,13 @@ type Decision struct {
 	Nearest      *Nearest        `json:"nearest,omitempty"`
 	NextExpiryAt *time.Time      `json:"next_expiry_at,omitempty"` // when the first server that would fit may come back
 	Choice       *Choice         `json:"choice,omitempty"`
-	Skipped      int             `json:"skipped"`
-	Stale        int             `json:"stale"`
-	Attempts     int             `json:"attempts"`
-	Walks        int             `json:"walks"` // more than 1 only with Prefer: wait
+
+	UnderEdit []inventory.ServerID `json:"under_edit,omitempty"` // at that moment: a note that neither rejected nor ranked
+
+	Skipped  int `json:"skipped"`
+	Stale    int `json:"stale"`
+	Attempts int `json:"attempts"`
+	Walks    int `json:"walks"` // more than 1 only with Prefer: wait
 
 	Pack   FrozenPack `json:"-"` // as it is stored; filled when it is made
 	Frozen FrozenList `json:"-"` // as it is read; not filled in lists

@@ -15,6 +15,11 @@ const (
 // CodeUnderEdit is a note beside the reasons: somebody edits the record. It neither rejects nor ranks.
 const CodeUnderEdit Code = "under_edit"
 
+// DescribeUnderEdit is the sentence of that note, and what can be done about it.
+func DescribeUnderEdit() (sentence, remedy string) {
+	return "Somebody is editing its record, its rack or its chassis.", "Nothing: it is sold as it stands in the inventory."
+}
+
 // fitting says what became of the servers that fit.
 var fitting = map[Code][2]string{
 	CodeChosen:      {"It was chosen.", "Nothing: it is reserved."},

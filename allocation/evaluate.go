@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"allocator/identity"
+	"allocator/inventory"
 )
 
 // Evaluation is what a reservation would come to now. Nothing is written and nothing is locked.
@@ -16,6 +17,7 @@ type Evaluation struct {
 	NextExpiryAt *time.Time
 	Nearest      *Nearest
 	Text         string
+	UnderEdit    []inventory.ServerID // a note: it neither rejects nor ranks
 }
 
 // Evaluate judges the inventory as Reserve would. The key decides the order of equals; it may be empty. The error is
@@ -30,6 +32,9 @@ func (a *Allocator) Evaluate(ctx context.Context, caller identity.Caller, key st
 	}
 	s := survey(snapshot, &wanted)
 	e := &Evaluation{At: s.SeenAt, Survey: s, Ranked: rank(s.eligible, key)}
+	if e.UnderEdit, err = a.edits.read(ctx, caller.Organization); err != nil {
+		return nil, err
+	}
 	if len(e.Ranked) > 0 {
 		e.Text = explainChoice(e.Ranked[0], len(s.Judged), len(s.eligible), nil).Text
 		return e, nil

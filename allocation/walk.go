@@ -258,6 +258,7 @@ func (w *walk) fill(d *Decision) {
 	if w.seen != nil {
 		d.SeenAt, d.SeenVersion, d.Servers, d.Eligible = &w.seen.seenAt, w.seen.version, w.seen.servers, w.seen.eligible
 		d.Counts, d.Pack = w.seen.counts, w.seen.frozen
+		d.UnderEdit = noted(w.edits.known(w.caller.Organization), w.walked)
 	}
 	d.Text = d.sentence()
 }

@@ -52,7 +52,8 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, o appOptions) (*app, error)
 	if err != nil {
 		return nil, err
 	}
-	allocator := allocation.New(postgres.NewAllocations(pool), releaseSwitch{release}, o.tokens)
+	allocator := allocation.New(postgres.NewAllocations(pool), releaseSwitch{release}, o.tokens,
+		allocation.NotingEdits(postgres.NewUnderEdit(pool)))
 	leaseStore := postgres.NewLeases(pool)
 	return &app{
 		pool:          pool,

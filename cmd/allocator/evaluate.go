@@ -44,6 +44,15 @@ func (c *evaluateCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
+// noteCodes are the notes of a server in a table.
+func noteCodes(notes client.Notes) string {
+	codes := ""
+	for _, n := range notes {
+		codes += ", " + string(n.Code)
+	}
+	return codes
+}
+
 func (p *process) showEvaluation(e client.Evaluation, limit int) error {
 	p.printf("%s\n\n", e.Text)
 	p.funnel("", e.Servers, e.Eligible, e.Counts)
@@ -56,7 +65,7 @@ func (p *process) showEvaluation(e client.Evaluation, limit int) error {
 	p.printf("\nIn the order in which they would be tried:\n")
 	t := p.table("RANK", "ID", "NAME", "SITE", "HARDWARE")
 	for _, r := range e.Ranked[:max(0, min(limit, len(e.Ranked)))] {
-		t.row(strconv.Itoa(r.Rank), r.Server.ID, r.Server.Name, r.Server.Site, hardware(r.Server))
+		t.row(strconv.Itoa(r.Rank), r.Server.ID, r.Server.Name, r.Server.Site, hardware(r.Server)+noteCodes(r.Notes))
 	}
 	if err := t.flush(); err != nil {
 		return err

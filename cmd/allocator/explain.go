@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"allocator/client"
 )
@@ -66,7 +67,7 @@ func (p *process) tellDecision(number int, d client.Decision) {
 		p.funnel("   ", d.Servers, d.Eligible, d.Counts)
 	}
 	for _, w := range d.Walked {
-		p.printf("   tried rank %d: %s %s\n", w.Rank, serverWords(w.Name, w.ServerID), walkWords(w.Outcome))
+		p.printf("   tried rank %d: %s %s%s\n", w.Rank, serverWords(w.Name, w.ServerID), walkWords(w.Outcome), noteWords(w.Notes))
 	}
 	if d.Choice.Rank > 0 {
 		p.printf("   chosen: rank %d of %d\n", d.Choice.Rank, d.Choice.Eligible)
@@ -86,6 +87,15 @@ func walkWords(outcome client.ReasonCode) string {
 		return text
 	}
 	return string(outcome)
+}
+
+// noteWords says what stands beside the reasons of a server.
+func noteWords(notes client.Notes) string {
+	words := ""
+	for _, n := range notes {
+		words += fmt.Sprintf("\n      note: %s (%s)", n.Text, n.Code)
+	}
+	return words
 }
 
 func serverWords(name, id string) string {

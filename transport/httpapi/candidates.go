@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"allocator/allocation"
+	"allocator/inventory"
 	"allocator/transport/httpapi/wire"
 )
 
@@ -50,7 +51,7 @@ func candidatesOf(d *allocation.Decision) []wire.Candidate {
 		words[c.Reason] = wire.Reason{Code: wire.ReasonCode(c.Code), Requirement: c.Requirement, Text: c.Text, Remedy: c.Remedy}
 	}
 	return each(d.Frozen.Candidates, func(f allocation.FrozenCandidate) wire.Candidate {
-		row := wire.Candidate{ServerID: string(f.Server), Name: f.Name, Site: f.Site, Eligible: len(f.Reasons) == 0}
+		row := wire.Candidate{ServerID: string(f.Server), Name: f.Name, Site: f.Site, Eligible: len(f.Reasons) == 0, Notes: notes(f.Server, d.UnderEdit)}
 		if row.Eligible {
 			row.Reasons = []wire.Reason{viewReason(allocation.Reason{Code: fate(d, f)})}
 			return row
@@ -63,6 +64,15 @@ func candidatesOf(d *allocation.Decision) []wire.Candidate {
 		})
 		return row
 	})
+}
+
+// notes are what is said of a server beside its reasons.
+func notes(id inventory.ServerID, underEdit []inventory.ServerID) wire.Notes {
+	if !slices.Contains(underEdit, id) {
+		return nil
+	}
+	text, remedy := allocation.DescribeUnderEdit()
+	return wire.Notes{{Code: wire.NoteCode(allocation.CodeUnderEdit), Text: text, Remedy: remedy}}
 }
 
 // fate tells what became of a server that fitted.

@@ -57,7 +57,7 @@ func viewDecision(d *allocation.Decision) wire.Decision {
 		ID: string(d.ID), CreatedAt: d.CreatedAt.UTC(), OrderID: d.Order.OrderID, OrderLine: d.Order.Line, Unit: d.Order.Unit,
 		Outcome: wire.DecisionOutcome(d.Outcome), Cause: wire.Cause(d.Cause), ReservationID: string(d.Reservation),
 		By: viewActor(&d.By), Text: d.Text, Requirements: d.Requirements, SeenAt: viewTime(d.SeenAt),
-		Servers: d.Servers, Eligible: d.Eligible, Counts: viewCounts(d.Counts), Walked: viewWalked(d.Walked),
+		Servers: d.Servers, Eligible: d.Eligible, Counts: viewCounts(d.Counts), Walked: viewWalked(d.Walked, d.UnderEdit),
 		Nearest: viewNearest(d.Nearest), NextExpiryAt: viewTime(d.NextExpiryAt), Choice: viewChoice(d.Choice, true),
 		Skipped: d.Skipped, Stale: d.Stale, Attempts: d.Attempts, Walks: d.Walks,
 	}

@@ -6,6 +6,7 @@ import (
 
 	"allocator/allocation"
 	"allocator/identity"
+	"allocator/inventory"
 	"allocator/transport/httpapi/wire"
 )
 
@@ -35,9 +36,9 @@ func (h *handlers) Evaluate(ctx context.Context, r wire.EvaluateRequestObject) (
 	}
 	if full(ctx) {
 		view.Ranked = each(e.Ranked[:min(len(e.Ranked), maxRanked)], func(c allocation.Candidate) wire.RankedServer {
-			return wire.RankedServer{Rank: c.Rank, Server: viewReserved(c.Server)}
+			return wire.RankedServer{Rank: c.Rank, Server: viewReserved(c.Server), Notes: notes(c.Server.ID, e.UnderEdit)}
 		})
-		view.Rejected = rejected(e.Survey)
+		view.Rejected = rejected(e.Survey, e.UnderEdit)
 	} else if view.Eligible > 0 {
 		view.Text = fmt.Sprintf("Fitting and free at this instant: %d of %d.", view.Eligible, view.Servers)
 	}
@@ -45,7 +46,7 @@ func (h *handlers) Evaluate(ctx context.Context, r wire.EvaluateRequestObject) (
 }
 
 // rejected lists the servers that do not fit, each with every reason.
-func rejected(survey *allocation.Survey) []wire.Candidate {
+func rejected(survey *allocation.Survey, underEdit []inventory.ServerID) []wire.Candidate {
 	list := []wire.Candidate{}
 	for _, j := range survey.Judged {
 		if j.Verdict.Eligible() || len(list) == maxRejected {
@@ -54,6 +55,7 @@ func rejected(survey *allocation.Survey) []wire.Candidate {
 		s := &j.Facts.Server
 		list = append(list, wire.Candidate{
 			ServerID: string(s.ID), Name: s.Name, Site: s.Site, Reasons: each(j.Verdict.Reasons(), viewReason),
+			Notes: notes(s.ID, underEdit),
 		})
 	}
 	return list

@@ -47,9 +47,11 @@ func viewNearest(n *allocation.Nearest) wire.Nearest {
 	return wire.Nearest{Requirement: n.Requirement, Servers: n.Servers, Text: n.Text}
 }
 
-func viewWalked(walked []allocation.Walked) []wire.WalkedCandidate {
+func viewWalked(walked []allocation.Walked, underEdit []inventory.ServerID) []wire.WalkedCandidate {
 	return each(walked, func(w allocation.Walked) wire.WalkedCandidate {
-		return wire.WalkedCandidate{ServerID: string(w.Server), Name: w.Name, Rank: w.Rank, Outcome: wire.ReasonCode(w.Outcome)}
+		return wire.WalkedCandidate{
+			ServerID: string(w.Server), Name: w.Name, Rank: w.Rank, Outcome: wire.ReasonCode(w.Outcome), Notes: notes(w.Server, underEdit),
+		}
 	})
 }
 
@@ -60,7 +62,7 @@ func viewChoice(c *allocation.Choice, full bool) wire.Choice {
 	}
 	view := wire.Choice{Code: wire.ReasonCode(c.Code), Text: c.Text, Rank: c.Rank, Servers: c.Servers, Eligible: c.Eligible}
 	if full && len(c.PassedOver) > 0 {
-		view.PassedOver = viewWalked(c.PassedOver)
+		view.PassedOver = viewWalked(c.PassedOver, nil)
 	}
 	return view
 }

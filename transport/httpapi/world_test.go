@@ -67,7 +67,7 @@ func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *wor
 	w.flags = featureflags.New(postgres.NewFlags(pool))
 	sw, err := featureflags.NewSwitch(tb.Context(), featureflags.NewProvider(w.flags))
 	require.NoError(tb, err)
-	allocator := allocation.New(postgres.NewAllocations(pool), release{sw}, tokens)
+	allocator := allocation.New(postgres.NewAllocations(pool), release{sw}, tokens, allocation.NotingEdits(postgres.NewUnderEdit(pool)))
 	reservations := reservation.NewService(postgres.NewReservations(pool), tokens).WatchedBy(allocator.Watcher())
 	organizations := identity.NewOrganizations(postgres.NewOrganizations(pool), time.Second)
 	w.keys = identity.NewKeys(postgres.NewKeys(pool), time.Now)

@@ -224,6 +224,21 @@ func (e Medium) Valid() bool {
 	}
 }
 
+// Defines values for NoteCode.
+const (
+	NoteCodeUnderEdit NoteCode = "under_edit"
+)
+
+// Valid indicates whether the value is a known member of the NoteCode enum.
+func (e NoteCode) Valid() bool {
+	switch e {
+	case NoteCodeUnderEdit:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProblemCode.
 const (
 	ProblemCodeAlreadyConverted      ProblemCode = "already_converted"
@@ -802,6 +817,9 @@ type Candidate struct {
 	Site     string   `json:"site"`
 	Eligible bool     `json:"eligible"`
 	Reasons  []Reason `json:"reasons"`
+
+	// Notes Beside the reasons; they neither reject nor rank.
+	Notes Notes `json:"notes,omitempty,omitzero"`
 }
 
 // CandidateList defines model for CandidateList.
@@ -1435,6 +1453,19 @@ type NewServer struct {
 	UplinkMbps int64       `json:"uplink_mbps,omitempty,omitzero"`
 }
 
+// Note defines model for Note.
+type Note struct {
+	Code   NoteCode `json:"code"`
+	Text   string   `json:"text"`
+	Remedy string   `json:"remedy"`
+}
+
+// NoteCode defines model for Note.Code.
+type NoteCode string
+
+// Notes Beside the reasons; they neither reject nor rank.
+type Notes = []Note
+
 // Order defines model for Order.
 type Order struct {
 	OrderID      string        `json:"order_id"`
@@ -1589,6 +1620,9 @@ type RankedServer struct {
 
 	// Server A server as it was when it was reserved. What is left out is unknown.
 	Server ReservedServer `json:"server"`
+
+	// Notes Beside the reasons; they neither reject nor rank.
+	Notes Notes `json:"notes,omitempty,omitzero"`
 }
 
 // Reason defines model for Reason.
@@ -1875,6 +1909,9 @@ type WalkedCandidate struct {
 	Name     string     `json:"name"`
 	Rank     int        `json:"rank"`
 	Outcome  ReasonCode `json:"outcome"`
+
+	// Notes Beside the reasons; they neither reject nor rank.
+	Notes Notes `json:"notes,omitempty,omitzero"`
 }
 
 // Word defines model for Word.
