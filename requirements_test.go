@@ -1,6 +1,7 @@
 package allocator_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -44,6 +45,19 @@ func TestEveryRequirementIsTested(t *testing.T) {
 		}
 	}
 	require.Empty(t, missing, "no test names these statements of docs/requirements.md; see requirements_test.go for how")
+}
+
+// TestEveryStatementOfLeasesIsTested: section E is built whole, so each of its numbers is named.
+func TestEveryStatementOfLeasesIsTested(t *testing.T) {
+	t.Parallel()
+	tested := testedRequirements(t)
+	var missing []string
+	for n := 1; n <= 31; n++ {
+		if number := fmt.Sprintf("E%02d", n); len(tested[number]) == 0 {
+			missing = append(missing, number)
+		}
+	}
+	require.Empty(t, missing, "no test names these statements of section E")
 }
 
 // TestNamedRequirementsExist finds a mistyped number, and an exception that has become untrue.

@@ -68,7 +68,7 @@ func (c *claim) grant(ctx context.Context, seconds int64) error {
 	if row != nil && row.Holder.Is(c.writer.Holder) && row.ActiveAt(c.seen.Now) {
 		return c.write(ctx, row, row.AcquiredAt, seconds) // renewed
 	}
-	return c.write(ctx, row, wholeSecond(c.seen.Now), seconds)
+	return c.write(ctx, row, c.seen.Now.UTC().Truncate(time.Second), seconds)
 }
 
 // write stores the writer's lease in place of row, or as a new one if there is none.

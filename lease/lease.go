@@ -27,12 +27,13 @@ type Lease struct {
 // ActiveAt tells whether the lease counts: before ExpiresAt, and no longer at it.
 func (l Lease) ActiveAt(now time.Time) bool { return now.Before(l.ExpiresAt) }
 
-// SecondsLeftAt is how many seconds the lease still counts, a begun one in full; 0 when it is over.
+// SecondsLeftAt is how many seconds the lease still counts, to the nearest; at least 1 as long as it counts, and 0 when it is
+// over.
 func (l Lease) SecondsLeftAt(now time.Time) int64 {
 	if !l.ActiveAt(now) {
 		return 0
 	}
-	return int64((l.ExpiresAt.Sub(now) + time.Second - 1) / time.Second)
+	return max(1, int64(l.ExpiresAt.Sub(now).Round(time.Second)/time.Second))
 }
 
 // Standing is every lease of one resource, expired ones included, and the store's clock when they were read.
@@ -77,12 +78,10 @@ func (s Standing) at(key Key) *Lease {
 	return nil
 }
 
-// wholeSecond is the whole second nearest to a time, so that a lease of a minute is never off by more than half of one.
-func wholeSecond(t time.Time) time.Time { return t.UTC().Round(time.Second) }
-
-// until is when a lease of so many seconds from now on ends.
+// until is when a lease of so many seconds from now on ends: at the nearest whole second, so that a lease of a minute is never
+// off by more than half of one.
 func until(now time.Time, seconds int64) time.Time {
-	return wholeSecond(now).Add(time.Duration(seconds) * time.Second)
+	return now.UTC().Round(time.Second).Add(time.Duration(seconds) * time.Second)
 }
 
 // Presence is who edits a resource: its active leases, the whole first, then by part.

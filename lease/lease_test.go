@@ -139,7 +139,9 @@ func TestEdgeOfALease(t *testing.T) {
 		left   int64
 	}{
 		"a minute before":      {noon.Add(-time.Minute), true, 60},
-		"a begun second":       {noon.Add(-59*time.Second - time.Millisecond), true, 60},
+		"a little more":        {noon.Add(-60*time.Second - 400*time.Millisecond), true, 60},
+		"a little less":        {noon.Add(-60*time.Second + 400*time.Millisecond), true, 60},
+		"the last half second": {noon.Add(-400 * time.Millisecond), true, 1},
 		"a nanosecond before":  {noon.Add(-1), true, 1},
 		"at its end":           {noon, false, 0},
 		"a nanosecond after":   {noon.Add(1), false, 0},

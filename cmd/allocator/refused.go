@@ -14,8 +14,11 @@ func refusalCode(refused *client.Error) int {
 	switch refused.Code {
 	case client.ProblemCodeNoCapacity, client.ProblemCodeFeatureDisabled:
 		return exitNoServer
-	case client.ProblemCodeContended, client.ProblemCodeLockHeld, client.ProblemCodeJobRunning:
+	case client.ProblemCodeContended, client.ProblemCodeLockHeld, client.ProblemCodeJobRunning,
+		client.ProblemCodeLeaseHeld:
 		return exitRetry
+	case client.ProblemCodeLeaseLost:
+		return exitConflict
 	default:
 		return statusCode(refused.Status)
 	}
