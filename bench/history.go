@@ -51,13 +51,11 @@ const historySQL = `WITH times AS (
 			CASE times.n % 10 WHEN 0 THEN 'converted' WHEN 1 THEN 'cancelled' WHEN 2 THEN 'cancelled' ELSE 'expired' END AS state
 		FROM times JOIN bench_frozen f ON f.n = times.n % (SELECT count(*) FROM bench_frozen)
 	), pattern AS MATERIALIZED (
-		SELECT * FROM decisions WHERE organization_id = $1 AND outcome = 'reserved' ORDER BY id DESC LIMIT 1
+		SELECT d AS decision FROM decisions d WHERE organization_id = $1 AND outcome = 'reserved' ORDER BY id DESC LIMIT 1
 	), decided AS (
-		INSERT INTO decisions (organization_id, id, created_at, order_id, order_line, unit, outcome, reservation_id, by_kind, by_id,
-			body, roster_hash, reasons_hash, statuses, sampled)
-		SELECT $1, h.decision, h.at, 'history-' || n, '1', 1, 'reserved', h.id, p.by_kind, p.by_id,
-			p.body, p.roster_hash, p.reasons_hash, p.statuses, p.sampled
-		FROM h, pattern p
+		INSERT INTO decisions SELECT d.*
+		FROM h, pattern, jsonb_populate_record(pattern.decision, jsonb_build_object(
+			'id', h.decision, 'created_at', at, 'order_id', 'history-' || n, 'reservation_id', id)) d
 	), bound AS (
 		INSERT INTO bindings (organization_id, id, server_id, service_id, reservation_id, order_id, order_line, unit, since, created_at,
 			created_by_kind, decided_at, hold_expires_at, server, fence, ended_at, ended_by_kind, version)
