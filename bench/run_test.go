@@ -19,13 +19,7 @@ import (
 // empty is a database that nobody has used.
 func empty(t *testing.T) string {
 	t.Helper()
-	url := postgrestest.URL(t)
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	_, err = conn.Exec(t.Context(), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
-	require.NoError(t, err)
-	require.NoError(t, conn.Close(t.Context()))
-	return url
+	return postgrestest.EmptyURL(t)
 }
 
 func admin(t *testing.T, url string) *pgxpool.Pool {

@@ -388,7 +388,8 @@ CREATE FUNCTION reservation_has_binding() RETURNS trigger LANGUAGE plpgsql SET s
 BEGIN
     IF NOT EXISTS (SELECT FROM bindings WHERE organization_id = NEW.organization_id AND reservation_id = NEW.id
                    AND server_id = NEW.server_id)
-       OR EXISTS (SELECT FROM occupancy WHERE organization_id = NEW.organization_id AND reservation_id = NEW.id) THEN
+       OR EXISTS (SELECT FROM occupancy WHERE organization_id = NEW.organization_id AND server_id = NEW.server_id
+                 AND reservation_id = NEW.id) THEN
         RAISE EXCEPTION USING ERRCODE = 'check_violation', CONSTRAINT = TG_NAME, TABLE = TG_TABLE_NAME,
             MESSAGE = 'A converted reservation has a binding of its server, written in the same transaction.';
     END IF;

@@ -42,6 +42,8 @@ func scanDecision(row pgx.Row) (*allocation.Decision, error) {
 	return &d, nil
 }
 
+const decisionSQL = `SELECT ` + decisionColumns + ` FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`
+
 // Decision implements allocation.Store.
 func (a *Allocations) Decision(
 	ctx context.Context, org identity.OrganizationID, id allocation.DecisionID,
@@ -50,8 +52,7 @@ func (a *Allocations) Decision(
 	if !known {
 		return nil, reservation.ErrNotFound
 	}
-	d, err := scanDecision(a.pool.QueryRow(ctx,
-		`SELECT `+decisionColumns+` FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`, org, key))
+	d, err := scanDecision(a.pool.QueryRow(ctx, decisionSQL, org, key))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, a.whyNoDecision(ctx, key)
 	}

@@ -18,13 +18,15 @@ var _ events.Store = (*Events)(nil)
 // NewEvents makes the store.
 func NewEvents(pool *pgxpool.Pool) *Events { return &Events{pool: pool} }
 
+const eventsOfOrderSQL = `SELECT organization_id, id, type, at, actor_kind, coalesce(actor_id, ''),
+		reservation_id, binding_id, server_id, coalesce(order_id, ''), decision_id, data
+	FROM events WHERE organization_id = $1 AND order_id = $2 ORDER BY at, id`
+
 // EventsOfOrder implements events.Store. Events of bindings and servers that belong to the order's reservations carry
 // its id themselves. The order of ids is that of the clocks that made them; events of one reservation are written one
 // after the other under its lock, and a tie within a millisecond is decided by the time of the database.
 func (e *Events) EventsOfOrder(ctx context.Context, organizationID, orderID string) ([]events.Event, error) {
-	rows, err := e.pool.Query(ctx, `SELECT organization_id, id, type, at, actor_kind, coalesce(actor_id, ''),
-			reservation_id, binding_id, server_id, coalesce(order_id, ''), decision_id, data
-		FROM events WHERE organization_id = $1 AND order_id = $2 ORDER BY at, id`, organizationID, orderID)
+	rows, err := e.pool.Query(ctx, eventsOfOrderSQL, organizationID, orderID)
 	return collect(rows, err, scanEvent)
 }
 
