@@ -45,7 +45,7 @@ func TestLocksDocIsReplayed(t *testing.T) {
 	replayed := consoleBlock.ReplaceAllStringFunc(string(doc), func(block string) string {
 		var b strings.Builder
 		b.WriteString("```console\n")
-		for _, line := range strings.Split(block, "\n") {
+		for line := range strings.SplitSeq(block, "\n") {
 			if command, found := strings.CutPrefix(line, "$ "); found {
 				ran++
 				here := strings.Replace(command, "redis-cli -p 6380", "redis-cli --no-raw -p "+port, 1)

@@ -308,4 +308,9 @@ var mutants = []mutant{
 		"return tx.Tell(ctx)", "return nil",
 		"store/postgres", "TestChangesOfLeasesAreTold",
 	},
+	{
+		"door: what nobody has seen is not overwritten", "-", lockKeys,
+		"\n\t\t\tWHERE EXISTS (SELECT FROM mine)", "",
+		redisDoor, "TestSetMeetsANewLock",
+	},
 }

@@ -249,3 +249,27 @@ func TestReleaseThatWaitedComparesAnew(t *testing.T) {
 		c.want("$5\r\nother\r\n", "GET", "lock:k")
 	}
 }
+
+// A lock that somebody takes for the first time while a SET is on its way is not overwritten unseen: the SET looks again,
+// and answers with what was there.
+func TestSetMeetsANewLock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client("acme:orders")
+	for command, want := range map[string]string{
+		"SET KEY mine GET PX 60000": "$5\r\nother\r\n", "SET KEY mine NX GET PX 60000": "$5\r\nother\r\n", "SET KEY mine IFNE other PX 60000": "$-1\r\n", "SET KEY mine NX PX 60000": "$-1\r\n",
+	} {
+		name := fmt.Sprint(rand.Int64())
+		tx, err := w.pool.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), `INSERT INTO locks (organization_id, key, token, fence, expires_at)
+			VALUES ('acme', $1, 'other', nextval('lock_fences'), clock_timestamp() + interval '1 hour')`, name)
+		require.NoError(t, err)
+		c.raw(encode(strings.Split(strings.Replace(command, "KEY", "lock:"+name, 1), " ")...))
+		require.Eventually(t, func() bool {
+			return read[int](w, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
+		}, patience, 5*time.Millisecond, command)
+		require.NoError(t, tx.Commit(t.Context()))
+		require.Equal(t, want, c.reply(), command)
+	}
+}
