@@ -4,6 +4,7 @@ package concurrency_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,6 +53,7 @@ type daemon struct {
 
 // daemonOptions settle how it runs.
 type daemonOptions struct {
+	binary string   // default: the program as it is built here
 	before []string // words before its command
 	more   []string // flags
 	log    *os.File // where its log goes; default a file
@@ -68,7 +70,7 @@ func (w *world) daemon(o daemonOptions) *daemon {
 	var key client.CreatedKey
 	require.NoError(w.t, json.Unmarshal(w.cli("keys", "create", "load", "--org", string(org), "--scope", "checkout,orders,support,operator", "--json"), &key))
 	d.key = key.Key
-	words := append(append([]string{}, o.before...), path, "serve", "--listen", "127.0.0.1:0", "--json")
+	words := append(append([]string{}, o.before...), cmp.Or(o.binary, path), "serve", "--listen", "127.0.0.1:0", "--json")
 	words = append(words, o.more...)
 	d.cmd = exec.Command(words[0], words[1:]...)
 	d.cmd.Env = append(append(os.Environ(), "ALLOCATOR_HOLD_TOKEN_KEYS="+tokenKeys, "ALLOCATOR_DATABASE_URL="+w.url), o.env...)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -23,6 +25,7 @@ var (
 	ErrAsyncCommit  = errors.New("synchronous_commit is off: an acknowledged reservation could be lost in a crash. Set it to on for this role and database")
 	ErrSchemaBehind = errors.New("the database schema is older than this program: run `allocator migrate` first")
 	ErrNoTimeout    = errors.New("idle_in_transaction_session_timeout is off, so that a process paused inside a transaction would keep a server's row locked for ever. A pooler drops what the service asks for: set it in the database, with ALTER ROLE ... SET idle_in_transaction_session_timeout = '15s', and statement_timeout and lock_timeout beside it")
+	ErrNoArbiter    = errors.New("a unique index that keeps a server from being sold twice is missing or invalid: stop selling, end what it refuses, and build it with REINDEX INDEX CONCURRENTLY; a missing one comes back with the migration that made it")
 	ErrSchemaAhead  = errors.New("the database schema is newer than this program can serve: run a newer version of allocator")
 )
 
@@ -36,6 +39,31 @@ func CheckServer(ctx context.Context, pool *pgxpool.Pool) error {
 	err := pool.QueryRow(ctx, `SELECT current_setting('idle_in_transaction_session_timeout') <> '0'`).Scan(&bounded)
 	if err == nil && !bounded {
 		return ErrNoTimeout
+	}
+	if err != nil {
+		return translate(err)
+	}
+	return checkArbiters(ctx, pool)
+}
+
+// arbiters are the unique indexes on which the promises rest.
+var arbiters = []string{
+	constraintHeldServer, constraintKey, constraintOccupiedServer, constraintOccupiedLine,
+	constraintBoundServer, constraintBoundService, constraintConvertedBefore,
+}
+
+// checkArbiters refuses a database in which one of them does not arbitrate: one that is built concurrently and meets two
+// rows stays behind as invalid, and takes every row from then on.
+func checkArbiters(ctx context.Context, pool *pgxpool.Pool) error {
+	rows, err := pool.Query(ctx, `SELECT wanted.name FROM unnest($1::text[]) AS wanted (name)
+		LEFT JOIN pg_index i ON i.indexrelid = to_regclass(wanted.name) AND i.indisunique AND i.indisvalid AND i.indisready
+		WHERE i.indexrelid IS NULL`, arbiters)
+	if err != nil {
+		return translate(err)
+	}
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil && len(missing) > 0 {
+		return fmt.Errorf("%w (%s)", ErrNoArbiter, strings.Join(missing, ", "))
 	}
 	return translate(err)
 }

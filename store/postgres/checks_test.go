@@ -31,7 +31,7 @@ func withParameters(t *testing.T, connection string, namesAndValues ...string) s
 
 // The service does not start on a database on which its promises cannot be kept, and says what to do instead.
 //
-// Faults: F-C7.
+// Faults: F-C7, F-D2.
 func TestCheckServer(t *testing.T) {
 	t.Parallel()
 	thisDatabase := func(setting string) string {
@@ -65,6 +65,15 @@ func TestCheckServer(t *testing.T) {
 			prepare: []string{newer, fmt.Sprintf(`UPDATE schema_compatibility SET oldest_binary = %d`, migrations.Latest()+1)},
 			want:    ErrSchemaAhead, says: fmt.Sprintf("this is %d", migrations.Latest()),
 		},
+		"an index that arbitrates is missing": {prepare: []string{`DROP INDEX reservations_one_held_per_server`}, want: ErrNoArbiter, says: "reservations_one_held_per_server"},
+		"an index that arbitrates is invalid": {
+			prepare: []string{`UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'bindings_one_active_per_server'::regclass`},
+			want:    ErrNoArbiter, says: "bindings_one_active_per_server",
+		},
+		"an index that only looks like one": {
+			prepare: []string{`DROP INDEX reservations_one_held_per_server`, `CREATE INDEX reservations_one_held_per_server ON reservations (server_id)`},
+			want:    ErrNoArbiter, says: "REINDEX",
+		},
 		"a newer schema that does not say": {prepare: []string{newer, `DROP TABLE schema_compatibility`}, want: ErrSchemaAhead},
 		"an old PostgreSQL": { // a function in front of the server's own answers for it
 			prepare: []string{`CREATE SCHEMA old`, `CREATE FUNCTION old.current_setting(name text) RETURNS text LANGUAGE sql
@@ -90,7 +99,7 @@ func TestCheckServer(t *testing.T) {
 			}
 			require.ErrorIs(t, err, tt.want)
 			require.ErrorContains(t, err, tt.says)
-			if !errors.Is(tt.want, ErrNoTimeout) { // which is asked at the start alone
+			if !errors.Is(tt.want, ErrNoTimeout) && !errors.Is(tt.want, ErrNoArbiter) { // which are asked at the start alone
 				require.ErrorIs(t, ready, tt.want)
 			}
 		})

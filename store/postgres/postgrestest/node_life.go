@@ -72,6 +72,17 @@ func (n *Node) copyOf(source *Node, more ...string) error {
 	return n.readAccount()
 }
 
+// Own gives a file that the test put into its data to the account of the server.
+func (n *Node) Own(name string) {
+	n.tb.Helper()
+	if n.owner == nil {
+		return
+	}
+	if err := os.Chown(filepath.Join(n.data(), name), int(n.owner.Uid), int(n.owner.Gid)); err != nil {
+		n.tb.Fatal(err)
+	}
+}
+
 // Promote makes a standby a primary, and returns when it takes writes.
 func (n *Node) Promote() {
 	n.tb.Helper()
