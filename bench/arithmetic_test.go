@@ -126,10 +126,12 @@ func TestStocksDependOnTheSeedAlone(t *testing.T) {
 
 func TestNamesThatAreNotThereAreRefused(t *testing.T) {
 	t.Parallel()
-	o := Options{Only: []string{"limit", "speed"}}
-	require.EqualError(t, o.check(), `there is nothing called "speed" to measure: choose of `+strings.Join(Names(), ", "))
+	o := Options{
+		Servers: []int{1}, Stocks: Stocks(), Callers: []int{1}, Duration: time.Second, Repetitions: 1, Only: []string{"limit", "speed"},
+	}
+	require.EqualError(t, o.Check(), `there is nothing called "speed" to measure: choose of `+strings.Join(Names(), ", "))
 	o.Only = Names()
-	require.NoError(t, o.check())
+	require.NoError(t, o.Check())
 }
 
 func TestTargetsAreJudged(t *testing.T) {

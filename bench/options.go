@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +55,20 @@ func Names() []string {
 	}
 }
 
-func (o *Options) check() error {
+// Check says what of the options cannot be meant.
+func (o *Options) Check() error {
+	switch {
+	case len(o.Callers) == 0 || slices.Min(o.Callers) < 1:
+		return errors.New("there must be at least one caller")
+	case len(o.Servers) == 0 || slices.Min(o.Servers) < 1:
+		return errors.New("there must be at least one server")
+	case len(o.Stocks) == 0:
+		return errors.New("there must be a stock to measure on")
+	case o.Duration <= 0:
+		return errors.New("a turn must have some time")
+	case o.Repetitions < 1:
+		return errors.New("there must be at least one round")
+	}
 	for _, name := range o.Only {
 		if !slices.Contains(Names(), name) {
 			return fmt.Errorf("there is nothing called %q to measure: choose of %s", name, strings.Join(Names(), ", "))

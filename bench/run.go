@@ -30,7 +30,7 @@ type run struct {
 // Run measures on an empty database, which it fills and empties again. Interrupted by ctx it returns what has been
 // measured so far, without an error.
 func Run(ctx context.Context, url string, o Options) (*Report, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	admin, err := openAdmin(ctx, url)

@@ -83,7 +83,7 @@ func TestRunRefusesADatabaseThatIsNotEmpty(t *testing.T) {
 			pool := admin(t, url)
 			_, err := pool.Exec(t.Context(), sql)
 			require.NoError(t, err)
-			_, err = Run(t.Context(), url, Options{Servers: []int{10}, Stocks: []Stock{AllFree}, Callers: []int{1}, Repetitions: 1})
+			_, err = Run(t.Context(), url, Options{Servers: []int{10}, Stocks: []Stock{AllFree}, Callers: []int{1}, Duration: 1, Repetitions: 1})
 			require.ErrorContains(t, err, "the database is not empty")
 			_, err = pool.Exec(t.Context(), `DROP `+strings.Fields(sql)[1]+` mine`)
 			require.NoError(t, err, "it is still there")

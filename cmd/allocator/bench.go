@@ -107,6 +107,9 @@ func (c *benchCmd) options(p *process) (bench.Options, error) {
 		}
 		o.Servers = append(o.Servers, n)
 	}
+	if err := o.Check(); err != nil {
+		return o, usagef("%v", err)
+	}
 	return o, nil
 }
 
