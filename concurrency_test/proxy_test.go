@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"allocator/allocation"
 	"allocator/store/postgres"
 )
 
@@ -44,7 +45,7 @@ type proxy struct {
 }
 
 // throughProxy puts the world's services on a pool of so many connections behind a new proxy.
-func (w *world) throughProxy(conns int32) *proxy {
+func (w *world) throughProxy(conns int32, options ...allocation.Option) *proxy {
 	w.t.Helper()
 	config, err := pgx.ParseConfig(w.url)
 	require.NoError(w.t, err)
@@ -61,7 +62,7 @@ func (w *world) throughProxy(conns int32) *proxy {
 	require.NoError(w.t, err)
 	w.t.Cleanup(pool.Close)
 	w.t.Cleanup(p.hangUp) // first: the driver takes its time to leave a connection that is silent
-	w.serve(pool)
+	w.serve(pool, options...)
 	return p
 }
 

@@ -72,12 +72,13 @@ func newWorld(t *testing.T) *world {
 }
 
 // serve puts the services on a pool.
-func (w *world) serve(pool *pgxpool.Pool) {
+func (w *world) serve(pool *pgxpool.Pool, options ...allocation.Option) {
 	w.t.Helper()
 	tokens, err := reservation.ParseTokenKeys(tokenKeys)
 	require.NoError(w.t, err)
 	// Tests change the inventory by raw SQL, so every request reads what is new.
-	w.allocator = allocation.New(postgres.NewAllocations(pool), w.release, tokens, allocation.MaxAge(0))
+	options = append([]allocation.Option{allocation.MaxAge(0)}, options...)
+	w.allocator = allocation.New(postgres.NewAllocations(pool), w.release, tokens, options...)
 	w.reservations = reservation.NewService(postgres.NewReservations(pool), tokens).WatchedBy(w.allocator.Watcher())
 }
 

@@ -41,7 +41,9 @@ func TestSQLJudgesAsGoDoes(t *testing.T) {
 			facts := readFacts(ctx, rt, tx, drawn)
 			for range 4 {
 				wanted := drawRequirements(rt)
-				require.Equal(rt, judgedByGo(wanted, facts), judgedBySQL(ctx, rt, tx, wanted), "%+v", wanted)
+				judged := judgedByGo(wanted, facts)
+				require.Equal(rt, judged, judgedBySQL(ctx, rt, tx, wanted), "%+v", wanted)
+				require.Equal(rt, fitting(judged, drawn), passedBySQL(ctx, rt, tx, wanted), "%+v", wanted)
 				seen.add(wanted, facts)
 			}
 		})
@@ -74,6 +76,37 @@ func judgedBySQL(ctx context.Context, rt *rapid.T, tx pgx.Tx, wanted *allocation
 	})
 	require.NoError(rt, err)
 	return answers
+}
+
+// fitting tells of which servers nothing but a hold or a binding speaks against them.
+func fitting(judged []answer, drawn []drawnServer) (ids []string) {
+	for i, a := range judged {
+		for n, rule := range allocation.Rules() {
+			if rule.Code == allocation.CodeHeld || rule.Code == allocation.CodeBound {
+				a.Verdict.Fails &^= 1 << n
+			}
+		}
+		if a.Verdict.Eligible() {
+			ids = append(ids, drawn[i].row.String())
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// passedBySQL asks the same of the condition that is written for the rules that are asked.
+func passedBySQL(ctx context.Context, rt *rapid.T, tx pgx.Tx, wanted *allocation.Requirements) []string {
+	question, err := json.Marshal(wanted.Arguments())
+	require.NoError(rt, err)
+	rows, err := tx.Query(ctx, `SELECT s.id::text FROM servers s`+passesSQL(wanted.Asked())+`
+		AND s.organization_id = $1 AND $2::text IS NULL ORDER BY s.id`, "acme", nil, question)
+	require.NoError(rt, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(rt, err)
+	if len(ids) == 0 {
+		return nil
+	}
+	return ids
 }
 
 // storeInventory writes servers as the inventory does, and their holders as a checkout and an operator would.

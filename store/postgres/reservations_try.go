@@ -30,7 +30,7 @@ const expireDeadHoldSQL = `WITH dead AS (
 	), moved AS (
 		UPDATE reservations r SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'allocator', version = version + 1
 		FROM dead
-		WHERE r.organization_id = $1 AND r.id = dead.id AND r.state = 'held' AND r.expires_at <= clock_timestamp()
+		WHERE r.organization_id = $1 AND r.id = dead.id AND ` + isHeld + ` AND r.expires_at <= clock_timestamp()
 		RETURNING r.*
 	) ` + tellMoved
 
@@ -177,8 +177,8 @@ func (r *reserving) NewDecisionID() allocation.DecisionID {
 }
 
 const expireHoldSQL = `WITH moved AS (
-		UPDATE reservations SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'allocator', version = version + 1
-		WHERE organization_id = $1 AND id = $2 AND state = 'held' AND expires_at <= clock_timestamp()
+		UPDATE reservations r SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'allocator', version = version + 1
+		WHERE organization_id = $1 AND id = $2 AND ` + isHeld + ` AND expires_at <= clock_timestamp()
 		RETURNING *
 	) ` + tellMoved
 

@@ -50,6 +50,46 @@ var mutants = []mutant{
 		races, "TestABoundedScan",
 	},
 	{
+		"judged at once", "1", "store/postgres/reservations_atonce.go",
+		"JOIN organizations policy ON policy.id = $1 AND NOT policy.closing` + passesSQL(asked) + `", "JOIN organizations policy ON policy.id = $1 AND NOT policy.closing CROSS JOIN (SELECT $3::jsonb) q WHERE true",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
+		"nothing at once without the lock", "1", "store/postgres/reservations_atonce.go",
+		" AND s.id = $2 AND ` + isLocked + `", " AND s.id = $2",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
+		"at once only where others' commits are seen", "1", "store/postgres/reservations_atonce.go",
+		"AND current_setting('transaction_isolation') = 'read committed'", "",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
+		"key asked at once", "5", "store/postgres/reservations_atonce.go",
+		"AND NOT EXISTS (SELECT FROM reservations WHERE organization_id = $1 AND idempotency_key = $11)", "AND $11::text IS NOT NULL",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
+		"order line asked at once", "5", "store/postgres/reservations_atonce.go",
+		"AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND order_id = $5 AND order_line = $6 AND unit = $7)", "",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
+		"occupancy asked at once", "1", "store/postgres/reservations_atonce.go",
+		"AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND server_id = $2)", "",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
+		"siblings at once", "5", "store/postgres/reservations_atonce.go",
+		"AND (SELECT CASE WHEN ` + tryKeySQL + ` THEN ` + tryLineSQL + ` ELSE false END)", "AND ($1 || $2 || $3 || $4 || $5::bigint IS NOT NULL)",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
+		"hold limit at once", "5", "store/postgres/reservations_atonce.go",
+		"AND ($8::text IS NULL OR policy.hold_limit > ` + openHoldsSQL(\"$8\") + `)) fit", ") fit",
+		races, "TestAtOnceEverythingOrNothing",
+	},
+	{
 		"savepoint", "6", try,
 		", step{sql: `SAVEPOINT candidate`})", ")",
 		races, "TestASavepointPerAttempt|TestFiveLostRacesEndTheWalk",
@@ -81,13 +121,13 @@ var mutants = []mutant{
 	},
 	{
 		"deadline of a conversion", "3", deeds,
-		"WHERE r.organization_id = $1 AND r.id = $2 AND r.state = 'held' AND r.expires_at > clock.at\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
-		"WHERE r.organization_id = $1 AND r.id = $2 AND r.state = 'held'\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
+		"WHERE r.organization_id = $1 AND r.id = $2 AND ` + isHeld + ` AND r.expires_at > clock.at\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
+		"WHERE r.organization_id = $1 AND r.id = $2 AND ` + isHeld + `\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
 		races, "TestDeadlineIsReadBehindTheLocks",
 	},
 	{
 		"deadline of a renewal", "3", deeds,
-		"AND o.id = $1 AND r.state = 'held' AND r.expires_at > clock.at", "AND o.id = $1 AND r.state = 'held'",
+		"AND o.id = $1 AND ` + isHeld + ` AND r.expires_at > clock.at", "AND o.id = $1 AND ` + isHeld + `",
 		races, "TestDeadlineIsReadBehindTheLocks",
 	},
 	{
