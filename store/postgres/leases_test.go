@@ -806,3 +806,60 @@ func TestLeaseRowsAreReadable(t *testing.T) {
 		require.Equal(t, name, constraintOf(err))
 	}
 }
+
+// Whatever the database takes for a control character the service does too: what it lets through can be stored.
+//
+// Requirements: E02.
+func TestTheDatabaseTakesWhatTheServiceLetsThrough(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	rows, err := b.pool.Query(t.Context(), `SELECT c FROM generate_series(1, 65535) c
+		WHERE c NOT BETWEEN 55296 AND 57343 AND chr(c) ~ '[[:cntrl:]]' UNION SELECT c FROM generate_series(917504, 917631) c WHERE chr(c) ~ '[[:cntrl:]]'`)
+	require.NoError(t, err)
+	codes, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	require.NoError(t, err)
+	require.NotEmpty(t, codes)
+	for _, code := range codes {
+		_, err := b.one.Presence(t.Context(), writer("anna"), "a"+string(code))
+		var invalid *lease.InvalidError
+		require.ErrorAs(t, err, &invalid, "U+%04X", code)
+	}
+}
+
+// A key edits while it is live and has the scope operator, and what its organization has alone. Who works on the database
+// itself may; nobody passes for that by a key that is none.
+//
+// Requirements: E15, E19.
+func TestPolicyOfStaff(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	policy := NewLeasePolicy(b.pool)
+	execute(t, b.pool, `INSERT INTO api_keys (organization_id, id, name, scopes, secret_hash, created_by_kind, created_by_id, expires_at, revoked_at, revoked_by_kind, revoked_by_id)
+		SELECT 'acme', id::uuid, 'k', scopes, sha256(''), 'system', 'x', expires_at, revoked_at, CASE WHEN revoked_at IS NOT NULL THEN 'person' END, CASE WHEN revoked_at IS NOT NULL THEN 'x' END
+		FROM (VALUES ('00000000-0000-7000-8000-000000000001', ARRAY ['operator', 'support'], NULL::timestamptz, NULL::timestamptz),
+			('00000000-0000-7000-8000-000000000002', ARRAY ['admin'], NULL, NULL),
+			('00000000-0000-7000-8000-000000000003', ARRAY ['operator'], clock_timestamp() + interval '1 minute', NULL),
+			('00000000-0000-7000-8000-000000000004', ARRAY ['operator'], NULL, clock_timestamp())) AS made (id, scopes, expires_at, revoked_at)`)
+	const key = "key_0000000000007000800000000000000"
+	may := func(organization, credential string) bool {
+		got, err := policy.MayEdit(t.Context(), lease.Writer{Organization: organization, Credential: credential}, keyOf("rack:A12"))
+		require.NoError(t, err)
+		return got
+	}
+	require.True(t, may(org, key+"1"))
+	require.False(t, may(otherOrg, key+"1"), "another organization's")
+	require.False(t, may(org, key+"2"), "without the scope")
+	require.True(t, may(org, key+"3"))
+	b.advance(t, time.Minute)
+	require.False(t, may(org, key+"3"), "at its end")
+	require.False(t, may(org, key+"4"), "revoked")
+	require.False(t, may(org, key+"9"), "unknown")
+	require.False(t, may(org, "no key"))
+	require.True(t, may(org, ""))
+
+	from := lease.Lease{Credential: key + "1"}
+	require.True(t, policy.MayTakeOver(lease.Writer{Credential: key + "1"}, from), "the same key")
+	require.False(t, policy.MayTakeOver(lease.Writer{Credential: key + "3", Rights: []string{"operator"}}, from))
+	require.True(t, policy.MayTakeOver(lease.Writer{Credential: key + "3", Rights: []string{"operator", "admin"}}, from))
+	require.True(t, policy.MayTakeOver(lease.Writer{}, from), "on the database itself")
+}
