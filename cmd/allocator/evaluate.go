@@ -46,11 +46,7 @@ func (c *evaluateCmd) Run(ctx context.Context, p *process) error {
 
 // noteCodes are the notes of a server in a table.
 func noteCodes(notes client.Notes) string {
-	codes := ""
-	for _, n := range notes {
-		codes += ", " + string(n.Code)
-	}
-	return codes
+	return strings.Join(append([]string{""}, mapped(notes, func(n client.Note) string { return string(n.Code) })...), ", ")
 }
 
 func (p *process) showEvaluation(e client.Evaluation, limit int) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"allocator/client"
 )
@@ -91,11 +92,9 @@ func walkWords(outcome client.ReasonCode) string {
 
 // noteWords says what stands beside the reasons of a server.
 func noteWords(notes client.Notes) string {
-	words := ""
-	for _, n := range notes {
-		words += fmt.Sprintf("\n      note: %s (%s)", n.Text, n.Code)
-	}
-	return words
+	return strings.Join(mapped(notes, func(n client.Note) string {
+		return fmt.Sprintf("\n      note: %s (%s)", n.Text, n.Code)
+	}), "")
 }
 
 func serverWords(name, id string) string {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -81,20 +82,11 @@ func leased(servers []inventory.Server, keys []lease.Key) (ids []inventory.Serve
 	}
 	for i := range servers {
 		for _, where := range append(places(&servers[i]), recordKey(servers[i].ID, "")) {
-			if overlapsAny(where, of[where.Resource]) {
+			if slices.ContainsFunc(of[where.Resource], where.Overlaps) {
 				ids = append(ids, servers[i].ID)
 				break
 			}
 		}
 	}
 	return ids
-}
-
-func overlapsAny(key lease.Key, others []lease.Key) bool {
-	for _, other := range others {
-		if key.Overlaps(other) {
-			return true
-		}
-	}
-	return false
 }

@@ -51,7 +51,9 @@ func candidatesOf(d *allocation.Decision) []wire.Candidate {
 		words[c.Reason] = wire.Reason{Code: wire.ReasonCode(c.Code), Requirement: c.Requirement, Text: c.Text, Remedy: c.Remedy}
 	}
 	return each(d.Frozen.Candidates, func(f allocation.FrozenCandidate) wire.Candidate {
-		row := wire.Candidate{ServerID: string(f.Server), Name: f.Name, Site: f.Site, Eligible: len(f.Reasons) == 0, Notes: notes(f.Server, d.UnderEdit)}
+		row := wire.Candidate{
+			ServerID: string(f.Server), Name: f.Name, Site: f.Site, Eligible: len(f.Reasons) == 0, Notes: notes(f.Server, d.UnderEdit),
+		}
 		if row.Eligible {
 			row.Reasons = []wire.Reason{viewReason(allocation.Reason{Code: fate(d, f)})}
 			return row

@@ -46,7 +46,8 @@ func (h *handlers) WatchLeases(ctx context.Context, r wire.WatchLeasesRequestObj
 	}
 	k := callOf(ctx)
 	return &presenceStream{
-		line: k.line, watch: watch, read: read, last: first, headOnly: k.method == http.MethodHead, every: streamCommentEvery, ending: h.ending,
+		line: k.line, watch: watch, read: read, last: first, headOnly: k.method == http.MethodHead,
+		every: streamCommentEvery, ending: h.ending,
 	}, nil
 }
 
@@ -72,7 +73,6 @@ func (s *presenceStream) VisitWatchLeasesResponse(w http.ResponseWriter) error {
 		return nil
 	}
 	out := &eventWriter{w: w, control: http.NewResponseController(w)}
-	_ = out.control.SetReadDeadline(time.Time{}) // nothing more is read, and that is no reason to hang up
 	if err := out.send(streamComeBack + event("presence", s.last)); err != nil {
 		return nil // the caller has gone; nobody reads an error
 	}

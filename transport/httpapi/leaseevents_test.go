@@ -39,7 +39,7 @@ func (w *world) stream(t *testing.T, base, who, resource string) *stream {
 	require.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+w.key(who))
 	r.Header.Set("Last-Event-ID", "12345") // whatever it says, the present comes first
-	res, err := http.DefaultClient.Do(r)
+	res, err := http.DefaultClient.Do(r)   //nolint:bodyclose // by the one that reads it
 	require.NoError(t, err)
 	require.Equal(t, 200, res.StatusCode)
 	require.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
@@ -67,7 +67,9 @@ func (s *stream) read(lines *bufio.Scanner) {
 			e.name = value
 		case "data":
 			var p struct {
-				Leases []struct{ Part string } `json:"leases"`
+				Leases []struct {
+					Part string `json:"part"`
+				} `json:"leases"`
 			}
 			if err := json.Unmarshal([]byte(value), &p); err != nil {
 				s.t.Error(err)
