@@ -331,3 +331,27 @@ func (w *world) crowd(n int) map[string]int {
 	require.False(w.t, w.t.Failed())
 	return tally(outcomes)
 }
+
+// The switch goes on and off every few milliseconds under load. Each request is decided by one value of it: it is
+// refused for the switch, or goes through; nothing fails, and what exists is converted and cancelled all the while.
+//
+// Faults: F-D5.
+func TestSwitchFlickers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.manyServers(2000)
+	l := w.underLoad(w.url, 3, 2)
+	rounds := int(number(t, roundsEnv, 2))
+	for range 20 * rounds {
+		w.release.turn(false)
+		<-time.After(rand.N(50 * time.Millisecond))
+		w.release.turn(true)
+		<-time.After(rand.N(50 * time.Millisecond))
+	}
+	l.until(10, toldHeld)
+	require.Empty(t, l.lost())
+	require.NotZero(t, l.told(string(allocation.OutcomeFeatureDisabled)), "%s", l)
+	require.Zero(t, l.told(toldNothing)+l.told(toldUnknown), "%s", l)
+	w.sound()
+	t.Logf("tried: %d turns of the switch (%s)", 40*rounds, l)
+}

@@ -39,6 +39,15 @@ func (w *world) inStep(state string) {
 	}, patience, 10*time.Millisecond, "no %s standby", state)
 }
 
+// requireLoss asserts what the service says at its start that a take-over may lose.
+func requireLoss(w *world, want string) {
+	w.t.Helper()
+	said, err := postgres.LossOnTakeOver(w.ctx, w.pool)
+	require.NoError(w.t, err)
+	require.Equal(w.t, want == "", said == "", said)
+	require.Contains(w.t, said, want)
+}
+
 // An asynchronous standby takes over under load, in a moment in which it lags: what was acknowledged since then is
 // lost, and counted; docs/operations.md declares it. The clients find the new primary by themselves, every invariant
 // holds on what is there, and no fence that the old primary gave out is given out again.
@@ -49,6 +58,7 @@ func TestAsynchronousStandbyTakesOver(t *testing.T) {
 	primary, standby := replicated(t, nil)
 	w := worldAt(t, primary.URL(), 2000)
 	w.inStep("async")
+	requireLoss(w, "the standby is asynchronous")
 	l := w.underLoad(postgrestest.URLOf(primary, standby), 3, 3)
 	l.until(50, toldHeld)
 	standby.Stop() // it lags, as one that is busy, or behind a slow network
@@ -75,6 +85,12 @@ func TestSynchronousStandbyTakesOver(t *testing.T) {
 	w := worldAt(t, primary.URL(), 2000)
 	w.synchronous("standby")
 	w.inStep("sync")
+	requireLoss(w, "")
+	w.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = remote_write', current_database()); END $$`)
+	w.pool.Reset()
+	requireLoss(w, "synchronous_commit is remote_write")
+	w.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET synchronous_commit', current_database()); END $$`)
+	w.pool.Reset()
 	l := w.underLoad(postgrestest.URLOf(primary, standby), 3, 3)
 	l.until(40, toldSold)
 	w.pool.Close()

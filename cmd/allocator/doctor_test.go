@@ -61,6 +61,9 @@ func row(state, expires, ended string) string {
 	return strings.NewReplacer("STATE", state, "EXPIRES", expires, "ENDED", ended).Replace(heldRow)
 }
 
+// What stands still is found as well: holds that nobody sweeps, and transactions that nobody ends.
+//
+// Faults: F-J5.
 func TestDoctorFindsWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	held := row("held", "10 minutes", "NULL, NULL")

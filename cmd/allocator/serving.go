@@ -160,11 +160,18 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 // is wanted.
 func prepareSchema(ctx context.Context, db *database, migrate bool, log *slog.Logger) error {
 	err := postgres.CheckServer(ctx, db.pool)
-	if !migrate || !errors.Is(err, postgres.ErrSchemaBehind) {
+	if migrate && errors.Is(err, postgres.ErrSchemaBehind) {
+		if err := migrations.Up(ctx, db.pool, log); err != nil {
+			return err
+		}
+		err = postgres.CheckServer(ctx, db.pool)
+	}
+	if err != nil {
 		return err
 	}
-	if err := migrations.Up(ctx, db.pool, log); err != nil {
-		return err
+	loss, err := postgres.LossOnTakeOver(ctx, db.pool)
+	if loss != "" {
+		log.WarnContext(ctx, "what was acknowledged may be lost", "why", loss)
 	}
-	return postgres.CheckServer(ctx, db.pool)
+	return err
 }

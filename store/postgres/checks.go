@@ -113,6 +113,24 @@ func checkSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	return err
 }
 
+// LossOnTakeOver says in a sentence what a standby that takes over may lose of what was acknowledged; it is empty where
+// nothing can be lost, or where there is no standby. That is the operator's choice, and no reason to refuse service.
+func LossOnTakeOver(ctx context.Context, pool *pgxpool.Pool) (string, error) {
+	var names, commit string
+	var standby bool
+	err := pool.QueryRow(ctx, `SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+		EXISTS (SELECT FROM pg_stat_replication WHERE application_name IS DISTINCT FROM 'pg_basebackup')`).Scan(&names, &commit, &standby)
+	switch {
+	case err != nil:
+		return "", translate(err)
+	case names == "" && standby:
+		return "the standby is asynchronous: if it takes over, the last acknowledged reservations are lost. Name it in synchronous_standby_names to keep them", nil
+	case names != "" && (commit == "local" || commit == "remote_write"):
+		return "synchronous_commit is " + commit + ": a reservation is acknowledged before the standby has it on its disk. Set it to on", nil
+	}
+	return "", nil
+}
+
 // Health tells whether the service can do its work now. It implements the readiness check of a door.
 type Health struct{ pool *pgxpool.Pool }
 
