@@ -119,7 +119,7 @@ func TestFenceWaitsForAGrantOnItsWay(t *testing.T) {
 	mine := b.take(t, "key", time.Minute)
 	b.advance(t, time.Minute)
 	slow := b.begin(t)
-	_, err := slow.Exec(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(60_000))
+	_, err := slow.Exec(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(60_000), int64(0), nil)
 	require.NoError(t, err)
 	outcome := make(chan error, 1)
 	b.waits(t, func() { outcome <- change(proofOf(mine), inventory.StateMaintenance) })

@@ -273,7 +273,7 @@ func TestFenceIsDrawnAfterTheWait(t *testing.T) {
 	slow := b.begin(t)
 	take := func() (fence int64) {
 		var granted bool
-		require.NoError(t, slow.QueryRow(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(1)).Scan(&granted, &fence, nil, nil))
+		require.NoError(t, slow.QueryRow(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(1), int64(0), nil).Scan(&granted, &fence, nil, nil, nil))
 		require.True(t, granted)
 		return fence
 	}
