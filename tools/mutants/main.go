@@ -88,9 +88,10 @@ const (
 	red      verdict = "red"      // its test failed, as it must
 	survived verdict = "SURVIVED" // its test passed without the line
 	broken   verdict = "BROKEN"   // it did not compile, which proves nothing
+	failing  verdict = "FAILING"  // its test fails with the line in place as well, which proves nothing either
 )
 
-// try changes the file, runs the test, and puts the file back.
+// try runs the test, changes the file, runs the test again, and puts the file back.
 func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 	path := filepath.Join(tree, m.file)
 	original, err := os.ReadFile(path)
@@ -100,11 +101,24 @@ func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 	if n := strings.Count(string(original), m.without); n != 1 {
 		return "", fmt.Errorf("the line to take out stands %d times in %s", n, m.file)
 	}
+	if v, out := m.runTest(ctx, tree); v != survived {
+		fmt.Fprintf(os.Stderr, "%s\n", out)
+		return failing, ctx.Err()
+	}
 	changed := strings.Replace(string(original), m.without, m.with, 1)
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil { //nolint:gosec // a file of the copy
 		return "", err
 	}
 	defer func() { _ = os.WriteFile(path, original, 0o600) }() //nolint:gosec // likewise
+	v, out := m.runTest(ctx, tree)
+	if v == broken {
+		fmt.Fprintf(os.Stderr, "%s\n", out)
+	}
+	return v, ctx.Err()
+}
+
+// runTest says what becomes of the test in the tree as it is.
+func (m mutant) runTest(ctx context.Context, tree string) (verdict, string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	test := exec.CommandContext(ctx, "go", "test", "-tags", "gates", "-count=1", //nolint:gosec // out of our own table
@@ -113,12 +127,11 @@ func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 	out, err := test.CombinedOutput()
 	switch {
 	case err == nil:
-		return survived, nil
+		return survived, string(out)
 	case strings.Contains(string(out), "--- FAIL") || strings.Contains(string(out), "panic: test timed out") || ctx.Err() != nil:
-		return red, nil
+		return red, string(out)
 	default:
-		fmt.Fprintf(os.Stderr, "%s\n", out)
-		return broken, nil
+		return broken, string(out)
 	}
 }
 
