@@ -2,6 +2,9 @@ package allocation
 
 import "context"
 
+// fewCandidates are enough to find one that no sibling claims in the moment between looking and claiming.
+const fewCandidates = 3
+
 // atOnce reserves the best candidate that no sibling is trying in a transaction of its own, which travels in one round
 // trip. It holds for the many requests that nothing stands in the way of; nil means that something did, or that nothing
 // fits, and then the walk finds out what. One candidate needs no savepoint: its transaction ends with it.
@@ -15,7 +18,7 @@ func (w *walk) atOnce(ctx context.Context, store Store) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.look()
+	w.lookFor(fewCandidates)
 	best, release := w.known.claimFirst(w.seen.ranked)
 	if best == nil {
 		return nil, nil

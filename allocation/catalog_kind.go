@@ -1,6 +1,8 @@
 package allocation
 
 import (
+	"iter"
+	"math/bits"
 	"sort"
 
 	"allocator/inventory"
@@ -44,6 +46,19 @@ func (k *kind) setFree(place int, free bool) {
 		k.nFree++
 	} else {
 		k.nFree--
+	}
+}
+
+// freeMembers yields every free member.
+func (k *kind) freeMembers() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for word, bit := range k.free {
+			for ; bit != 0; bit &= bit - 1 {
+				if !yield(k.order[word*64+bits.TrailingZeros64(bit)]) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -2,20 +2,23 @@ package allocation
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"allocator/inventory"
 )
 
 // overview judges the whole inventory in memory: kinds at once, then what differs within a kind.
-func (x *index) overview(wanted *Requirements, key string, busy func(inventory.ServerID) bool) *overview {
+//
+// It names the first most candidates that nobody is trying.
+func (x *index) overview(wanted *Requirements, key string, most int, busy func(inventory.ServerID) bool) *overview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	o := &overview{seenAt: x.now, version: x.horizon, servers: len(x.servers)}
 	pass := &pass{index: x, wanted: wanted, key: key, seed: hashText(key), judgment: x.judge(wanted)}
 	pass.own = wanted.asksOwn()
 	o.counts = pass.counts()
-	o.ranked, o.eligible = pass.best(MaxScanned+1, busy)
+	o.ranked, o.eligible = pass.best(most, busy)
 	if o.eligible == 0 {
 		o.cause, o.next = pass.emptyHanded()
 		o.nearest = nearestOf(pass.eligibleWithout)
@@ -89,8 +92,10 @@ func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]hit, int) {
 		for same < len(fitting) && compareKinds(fitting[0], fitting[same]) == 0 {
 			same++
 		}
-		for _, member := range p.orderEquals(fitting[:same], n) {
-			rank++
+		for member := range p.orderEquals(fitting[:same]) {
+			if rank++; len(idle) == n {
+				break
+			}
 			e := &p.servers[member]
 			h := hit{id: e.id, name: e.name, rack: e.rack, kind: p.kinds[e.kind], rank: rank, lapsed: e.lapsed}
 			if busy(e.id) {
@@ -128,33 +133,36 @@ func compareKinds(a, b *kind) int {
 	return cmp.Or(cmp.Compare(a.size, b.size), comparePrice(a.facts.Server.Price, b.facts.Server.Price))
 }
 
-// orderEquals returns the first of the free servers of kinds that rank alike, in the order that the function of the same
-// name gives to a list of them.
-func (p *pass) orderEquals(kinds []*kind, n int) []int32 {
+// orderEquals yields the free servers of kinds that rank alike, in the order that the function of the same name gives to a
+// list of them; of many it yields the first, which are more than a walk may scan.
+func (p *pass) orderEquals(kinds []*kind) iter.Seq[int32] {
 	many := 0
 	for _, k := range kinds {
 		many += k.nFree
 	}
 	if p.own || many <= manyEquals {
-		return p.sortEquals(kinds)
+		return slices.Values(p.sortEquals(kinds))
 	}
-	chosen := make([]int32, 0, n)
-	for i := range n {
-		chosen = append(chosen, p.nearest(kinds, probe(p.seed, i), chosen))
+	return func(yield func(int32) bool) {
+		chosen := make([]int32, 0, MaxScanned+1)
+		for i := range MaxScanned + 1 {
+			next := p.nearest(kinds, probe(p.seed, i), chosen)
+			if chosen = append(chosen, next); !yield(next) {
+				return
+			}
+		}
 	}
-	return chosen
 }
 
 // sortEquals looks at all of them.
 func (p *pass) sortEquals(kinds []*kind) []int32 {
 	var all []equal
 	for _, k := range kinds {
-		k.nearest(0, func(member int32, _ uint64) bool {
+		for member := range k.freeMembers() {
 			if e := &p.servers[member]; p.ownVerdict(e).Eligible() {
 				all = append(all, equal{id: e.id, hash: e.hash, at: int(member)})
 			}
-			return true
-		})
+		}
 	}
 	members := make([]int32, len(all))
 	for i, e := range orderEquals(all, p.key) {

@@ -52,7 +52,7 @@ func TestCatalogSaysWhatTheSurveySays(t *testing.T) {
 
 func sameAsSurvey(t require.TestingT, x *index, snapshot Snapshot, wanted Requirements, key string) error {
 	s := survey(snapshot, &wanted)
-	o := x.overview(&wanted, key, nobodyTries)
+	o := x.overview(&wanted, key, MaxScanned+1, nobodyTries)
 	require.Equal(t, len(s.Judged), o.servers)
 	require.Equal(t, len(s.eligible), o.eligible)
 	require.ElementsMatch(t, s.Counts(), o.counts)
@@ -113,7 +113,7 @@ func TestLatestWordCounts(t *testing.T) {
 			}
 		}
 		x.apply(newsOf(old))
-		x.overview(&Requirements{}, "k", nobodyTries) // what is packed now is changed below
+		x.overview(&Requirements{}, "k", MaxScanned+1, nobodyTries) // what is packed now is changed below
 		for _, h := range order {
 			x.apply(News{Holdings: []Holding{h}})
 		}
@@ -175,7 +175,7 @@ func TestCatalogLetsDeadHoldsGo(t *testing.T) {
 	x.apply(News{Holdings: []Holding{{Server: "srv_2", Fence: 1, Version: 2, Taken: true, Until: time.UnixMicro(5000)}}})
 	for _, step := range []struct{ now, eligible int64 }{{999, 0}, {1000, 1}, {4999, 1}, {5000, 2}} {
 		x.apply(News{At: time.UnixMicro(step.now)})
-		require.Equal(t, int(step.eligible), x.overview(&Requirements{}, "", nobodyTries).eligible, fmt.Sprint(step.now))
+		require.Equal(t, int(step.eligible), x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible, fmt.Sprint(step.now))
 	}
 }
 
@@ -191,8 +191,8 @@ func TestCatalogRanksManyEquals(t *testing.T) {
 	x := indexOf(facts)
 	for _, key := range []string{"a", "b", "c", "d"} {
 		require.NoError(t, sameAsSurveyRanking(t, x, facts, key))
-		first := x.overview(&Requirements{}, key, nobodyTries).ranked[0].id
-		second := x.overview(&Requirements{}, key, func(id inventory.ServerID) bool { return id == first }).ranked
+		first := x.overview(&Requirements{}, key, MaxScanned+1, nobodyTries).ranked[0].id
+		second := x.overview(&Requirements{}, key, MaxScanned+1, func(id inventory.ServerID) bool { return id == first }).ranked
 		require.NotEqual(t, first, second[0].id)
 		require.Equal(t, 2, second[0].rank)
 	}
@@ -201,7 +201,7 @@ func TestCatalogRanksManyEquals(t *testing.T) {
 func sameAsSurveyRanking(t *testing.T, x *index, facts []Facts, key string) error {
 	t.Helper()
 	s := survey(Snapshot{Facts: facts}, &Requirements{})
-	for i, c := range x.overview(&Requirements{}, key, nobodyTries).ranked {
+	for i, c := range x.overview(&Requirements{}, key, MaxScanned+1, nobodyTries).ranked {
 		require.Equal(t, rank(s.eligible, key)[i].Server.ID, c.id)
 	}
 	return nil
@@ -212,7 +212,7 @@ func sameAsSurveyRanking(t *testing.T, x *index, facts []Facts, key string) erro
 // Requirements: R38.
 func TestFrozenPacksThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	good := indexOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}}).overview(&Requirements{}, "", nobodyTries).frozen
+	good := indexOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}}).overview(&Requirements{}, "", MaxScanned+1, nobodyTries).frozen
 	for name, spoil := range map[string]func(p *FrozenPack){
 		"no roster":             func(p *FrozenPack) { p.Roster.Body = nil },
 		"no reasons":            func(p *FrozenPack) { p.Reasons.Body = nil },
@@ -261,7 +261,7 @@ func TestFrozenListFollowsEveryChange(t *testing.T) {
 				}
 				facts[at].Bound = true
 				x.apply(News{Holdings: []Holding{{Server: facts[at].Server.ID, Fence: int64(i + 1), Sold: true, Version: 1, Taken: true}}})
-				o := x.overview(&Requirements{}, "k", nobodyTries)
+				o := x.overview(&Requirements{}, "k", MaxScanned+1, nobodyTries)
 				bases[string(o.frozen.Base.Hash)] = true
 				require.Equal(t, i+1, boundIn(t, o))
 				if earlier != nil {
@@ -298,11 +298,11 @@ func TestCatalogForgetsAnotherDatabase(t *testing.T) {
 	require.Equal(t, Horizon(1), x.position())
 	require.True(t, x.forgetUnless("2", x.now))
 	require.Zero(t, x.position())
-	require.Equal(t, CauseInventoryEmpty, x.overview(&Requirements{}, "", nobodyTries).cause)
+	require.Equal(t, CauseInventoryEmpty, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).cause)
 	fresh := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}})
 	fresh.Epoch, fresh.Horizon = "2", 1
 	x.apply(fresh)
-	require.Equal(t, 1, x.overview(&Requirements{}, "", nobodyTries).eligible)
+	require.Equal(t, 1, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 }
 
 // When the database's clock was set back, holds live again that had been let go.
@@ -314,9 +314,9 @@ func TestCatalogForgetsWhenTheClockWasSetBack(t *testing.T) {
 	news := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}, Held: true, HeldUntil: 1000}})
 	news.Epoch, news.At = "1", time.UnixMicro(1000)
 	x.apply(news)
-	require.Equal(t, 1, x.overview(&Requirements{}, "", nobodyTries).eligible)
+	require.Equal(t, 1, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 	news.At = news.At.Add(-time.Hour)
 	require.True(t, x.forgetUnless("1", news.At))
 	x.apply(news)
-	require.Zero(t, x.overview(&Requirements{}, "", nobodyTries).eligible)
+	require.Zero(t, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 }

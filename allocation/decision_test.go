@@ -35,7 +35,7 @@ func TestFreeze(t *testing.T) {
 			for i := range facts {
 				facts[i].Server = inventory.Server{ID: inventory.ServerID(fmt.Sprint(i)), Name: "m", Site: "FSN1", State: inventory.StateFailed, Version: 1}
 			}
-			pack := indexOf(facts).overview(&Requirements{}, "", nobodyTries).frozen
+			pack := indexOf(facts).overview(&Requirements{}, "", MaxScanned+1, nobodyTries).frozen
 			list, err := pack.Unpack()
 			require.NoError(t, err)
 			require.Equal(t, tt.sampled, list.Sampled)

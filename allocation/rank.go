@@ -64,9 +64,10 @@ const manyEquals = 256
 func orderEquals(equals []equal, key string) []equal {
 	seed := hashText(key)
 	if len(equals) <= manyEquals {
-		slices.SortFunc(equals, func(a, b equal) int {
-			return cmp.Or(cmp.Compare(scatter(seed^a.hash), scatter(seed^b.hash)), cmp.Compare(a.id, b.id))
-		})
+		for i := range equals {
+			equals[i].hash = scatter(seed ^ equals[i].hash)
+		}
+		slices.SortFunc(equals, func(a, b equal) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
 		return equals
 	}
 	for i := range MaxScanned + 1 {

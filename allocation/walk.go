@@ -138,8 +138,11 @@ func (w *walk) nothing(ctx context.Context) (*Outcome, error) {
 }
 
 // look judges what the catalog knows.
-func (w *walk) look() {
-	w.seen = w.known.overview(&w.req.Requirements, w.req.IdempotencyKey, w.known.isBusy)
+func (w *walk) look() { w.lookFor(MaxScanned + 1) }
+
+// lookFor names as many candidates.
+func (w *walk) lookFor(most int) {
+	w.seen = w.known.overview(&w.req.Requirements, w.req.IdempotencyKey, most, w.known.isBusy)
 	w.fitted = w.fitted || w.read && w.seen.eligible > 0
 }
 

@@ -517,7 +517,6 @@ CREATE TABLE events (
 ) PARTITION BY RANGE (id);
 CREATE TABLE events_default PARTITION OF events DEFAULT;
 CREATE INDEX events_of_order ON events (organization_id, order_id, id);
-CREATE INDEX events_of_reservation ON events (organization_id, reservation_id, id);
 CREATE TRIGGER events_are_kept BEFORE TRUNCATE ON events FOR EACH STATEMENT
     EXECUTE FUNCTION refuse('Events are not truncated; whole months are dropped when they are old.');
 CREATE TRIGGER events_are_final BEFORE UPDATE OR DELETE ON events FOR EACH ROW

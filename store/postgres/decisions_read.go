@@ -35,6 +35,9 @@ func scanDecision(row pgx.Row) (*allocation.Decision, error) {
 	if err := json.Unmarshal(body, &d); err != nil {
 		return nil, err
 	}
+	if d.Choice != nil && d.Choice.Text == "" {
+		d.Choice.Text = d.Text
+	}
 	d.ID, d.CreatedAt, d.By = allocation.DecisionID(formatID(decisionIDPrefix, id)), d.CreatedAt.UTC(), *actorOf(by, byID)
 	if about != nil {
 		d.Reservation = reservation.ID(formatID(reservationIDPrefix, *about))

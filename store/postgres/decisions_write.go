@@ -37,7 +37,7 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 	if !known {
 		return errors.New("a decision was given an id that no store made")
 	}
-	body, err := json.Marshal(d)
+	body, err := decisionBody(d)
 	if err != nil {
 		return err
 	}
@@ -54,6 +54,16 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 			d.Outcome, orNull(string(d.Cause)))
 	}
 	return nil
+}
+
+// decisionBody writes a decision without a sentence that stands in it twice.
+func decisionBody(d *allocation.Decision) ([]byte, error) {
+	slim := *d
+	if d.Choice != nil && d.Choice.Text == d.Text {
+		choice := *d.Choice
+		choice.Text, slim.Choice = "", &choice
+	}
+	return json.Marshal(&slim)
 }
 
 func (r *reserving) writeLists(d *allocation.Decision) {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/google/uuid"
@@ -103,7 +102,7 @@ func refused(err error) bool {
 
 func atOnceArgs(try allocation.Attempt, server, made uuid.UUID, d *allocation.Decision) ([]any, error) {
 	args, badArgs := judgeArgs(try, server, made)
-	body, badBody := json.Marshal(d)
+	body, badBody := decisionBody(d)
 	if err := errors.Join(badArgs, badBody); err != nil {
 		return nil, err
 	}

@@ -40,15 +40,16 @@ func (c *changing) LockReservation(
 		step{sql: lockServerOfReservationSQL, args: []any{org, key}},
 		step{at: gate.ChangeAfterServer},
 		step{sql: lockReservationSQL, args: []any{org, key}},
-		step{sql: expireHoldSQL, args: []any{org, key}},
 		readReservation(&r, reservationSQL, org, key),
 		step{at: gate.ChangeAfterLock},
 	)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if r == nil {
+	case r == nil:
 		return nil, reservation.ErrNotFound
+	case r.State == reservation.StateExpired && r.EndedAt == nil: // dead, and not moved aside yet
+		return r, c.expireNow(ctx, r)
 	}
 	return r, nil
 }
@@ -184,11 +185,13 @@ var convertSQL = `WITH moved AS (
 		WHERE organization_id = $1 AND id = $2 AND ` + isHeld + `
 			AND EXISTS (SELECT FROM bindings WHERE organization_id = $1 AND reservation_id = $2)
 		RETURNING *
-	) INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, binding_id, server_id, order_id,
-		decision_id, data)
-	SELECT organization_id, uuid_v7(), '` + string(events.ReservationConverted) + `', $3, $4, id, $5, server_id, order_id, decision_id,
-		jsonb_build_object('service_id', $6::text, 'fence', fence)
-	FROM moved`
+	), told AS (
+		INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, binding_id, server_id, order_id,
+			decision_id, data)
+		SELECT organization_id, uuid_v7(), '` + string(events.ReservationConverted) + `', $3, $4, id, $5, server_id, order_id, decision_id,
+			jsonb_build_object('service_id', $6::text, 'fence', fence)
+		FROM moved
+	) SELECT ` + reservationColumns + ` FROM moved r CROSS JOIN (SELECT $5::uuid AS id, $6::text AS service_id) b`
 
 // Convert implements reservation.Tx.
 func (c *changing) Convert(
@@ -201,8 +204,7 @@ func (c *changing) Convert(
 	err := c.send(ctx,
 		step{sql: insertBindingSQL, args: []any{r.Organization, id, binding, serviceID, by.Kind, orNull(by.ID)}, read: readBinding(&made)},
 		step{at: gate.ConvertAfterBinding},
-		step{sql: convertSQL, args: []any{r.Organization, id, by.Kind, orNull(by.ID), binding, serviceID}},
-		readReservation(&now, reservationSQL, r.Organization, id),
+		readReservation(&now, convertSQL, r.Organization, id, by.Kind, orNull(by.ID), binding, serviceID),
 		step{at: gate.ConvertBeforeCommit},
 	)
 	if err != nil {

@@ -132,8 +132,8 @@ var mutants = []mutant{
 	},
 	{
 		"deadline read behind the lock", "3", deeds,
-		"step{sql: expireHoldSQL, args: []any{org, key}},\n\t\treadReservation(&r, reservationSQL, org, key),\n\t\tstep{at: gate.ChangeAfterLock},",
-		"readReservation(&r, reservationSQL, org, key),\n\t\tstep{at: gate.ChangeAfterLock},",
+		"step{sql: lockReservationSQL, args: []any{org, key}},\n\t\treadReservation(&r, reservationSQL, org, key),\n",
+		"readReservation(&r, reservationSQL, org, key),\n\t\tstep{sql: lockReservationSQL, args: []any{org, key}},\n",
 		races, "TestTheDeadlineIsKeptAtThePointOfUse",
 	},
 	{
