@@ -28,7 +28,7 @@ type run struct {
 }
 
 // Run measures on an empty database, which it fills and empties again. Interrupted by ctx it returns what has been
-// measured so far, without an error.
+// measured so far, without an error; failing in the middle, with the error.
 func Run(ctx context.Context, url string, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -54,11 +54,11 @@ func Run(ctx context.Context, url string, o Options) (*Report, error) {
 	defer stopRedis()
 	r.total = len(o.Servers) * len(o.Stocks) * len(o.Callers) * len(r.comparisons()) * o.Repetitions
 	err = r.stages(ctx)
-	if r.report.Stopped = ctx.Err() != nil; err != nil && !r.report.Stopped {
-		return nil, err
-	}
 	r.report.Targets = r.report.targets()
-	return r.report, nil
+	if r.report.Stopped = ctx.Err() != nil; r.report.Stopped {
+		return r.report, nil
+	}
+	return r.report, err
 }
 
 func (r *run) stages(ctx context.Context) error {

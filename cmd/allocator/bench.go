@@ -76,11 +76,11 @@ func (c *benchCmd) Run(ctx context.Context, p *process) (err error) {
 	}
 	report, err := bench.Run(ctx, url, options)
 	p.endBar()
-	if err != nil {
+	if report == nil {
 		return err
 	}
 	if p.json {
-		err = p.printJSON(report)
+		err = errors.Join(err, p.printJSON(report))
 	} else {
 		report.Print(p.stdout)
 	}
