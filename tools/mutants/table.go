@@ -131,12 +131,6 @@ var mutants = []mutant{
 		races, "TestDeadlineIsReadBehindTheLocks",
 	},
 	{
-		"deadline read behind the lock", "3", deeds,
-		"step{sql: lockReservationSQL, args: []any{org, key}},\n\t\treadReservation(&r, reservationSQL, org, key),\n",
-		"readReservation(&r, reservationSQL, org, key),\n\t\tstep{sql: lockReservationSQL, args: []any{org, key}},\n",
-		races, "TestTheDeadlineIsKeptAtThePointOfUse",
-	},
-	{
 		"a dead hold is no hold", "10", "allocation/catalog_index.go",
 		"for len(x.due) > 0 && x.due[0].until <= now {", "for len(x.due) > 0 && x.due[0].until <= 0 {",
 		races, "TestCausesOfNoCapacity|TestOneSideOfTheDeadlineEverywhere",
