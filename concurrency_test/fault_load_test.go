@@ -99,6 +99,7 @@ type load struct {
 	fences      map[int64]reservation.ID // that clients were shown
 	fencedTwice []int64                  // fences of two reservations
 	failures    []string                 // answers that nobody should get
+	unanswered  []string                 // names of requests whose outcome is unknown
 }
 
 // loads counts them.
@@ -232,6 +233,9 @@ func (l *load) note(name string, id reservation.ID, word string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts[word]++
+	if word == toldUnknown {
+		l.unanswered = append(l.unanswered, name)
+	}
 	if slices.Contains([]string{toldHeld, toldSold, toldCancelled}, word) {
 		l.acks[name] = ack{id, word}
 	}

@@ -18,7 +18,7 @@ var testRows = []row{
 	{"histories of many clients over several processes", race("TestHistories", "CONCURRENCY_ROUNDS=8")},
 	{"traces against a model, on one instance and on three", race("TestStateMachine", "CONCURRENCY_ROUNDS=40")},
 
-	{"fault F-R4: a conversion and sweeps at the deadline", race("TestConvertAndSweepAtTheDeadline", "CONCURRENCY_ROUNDS=1000")},
+	{"fault F-R4: a conversion and sweeps at the deadline", race("TestConvertAndSweepAtTheDeadline", "CONCURRENCY_ROUNDS=300")},
 	{"fault F-D5: the switch flickers under load", race("TestSwitchFlickers", "CONCURRENCY_ROUNDS=10")},
 	{"fault F-F1: an asynchronous standby takes over", race("TestAsynchronousStandbyTakesOver")},
 	{"fault F-F2: a synchronous standby takes over", race("TestSynchronousStandbyTakesOver")},

@@ -35,6 +35,10 @@ func (s *Server) record(next echo.HandlerFunc) echo.HandlerFunc {
 			// (RFC 9112, section 6.3), so nothing more is read from this connection.
 			c.Response().Header().Set("Connection", "close")
 		}
+		if s.draining.Load() {
+			// The process is about to close its idle connections, and a request that is sent just then gets no answer.
+			c.Response().Header().Set("Connection", "close")
+		}
 		if err := recovered(next, c); err != nil {
 			s.answerError(err, c)
 		}
