@@ -16,11 +16,14 @@ import (
 // lockAtOnceSQL tries the locks of key and order line and, with both in hand, the server. In another isolation level
 // than READ COMMITTED the next statement would not see what was committed before the lock was had, so there it locks
 // nothing.
-const lockAtOnceSQL = `SELECT set_config('allocator.locked_server', $6::uuid::text, true)
-	FROM (SELECT FROM servers
-		WHERE organization_id = $1 AND id = $6 AND current_setting('transaction_isolation') = 'read committed'
-			AND (SELECT CASE WHEN ` + tryKeySQL + ` THEN ` + tryLineSQL + ` ELSE false END)
-		FOR UPDATE SKIP LOCKED) locked`
+const lockAtOnceSQL = `SELECT FROM servers
+	WHERE organization_id = $1 AND id = $6 AND current_setting('transaction_isolation') = 'read committed'
+		AND (SELECT CASE WHEN ` + tryKeySQL + ` THEN ` + tryLineSQL + ` ELSE false END)
+	FOR UPDATE SKIP LOCKED`
+
+// lockedAtOnce is true of a server that this transaction has locked, which the row itself tells: nobody else can put this
+// transaction's number there. (Inside a savepoint it would be another number; what the walk does is in lockCandidateSQL.)
+const lockedAtOnce = `s.xmax = xid(pg_current_xact_id())`
 
 // reserveAtOnceSQL is a new statement behind the locks. It asks what Open asks and judges as Try does, and writes
 // everything or nothing.
@@ -33,7 +36,7 @@ func reserveAtOnceSQL(asked allocation.RuleSet) string {
 			SELECT freeze_server(s) AS frozen, clock_timestamp() AS at, make_interval(secs => policy.hold_seconds) AS hold
 			FROM servers s
 			JOIN organizations policy ON policy.id = $1 AND NOT policy.closing` + passesSQL(asked) + `
-				AND s.organization_id = $1 AND s.id = $2 AND ` + isLocked + `
+				AND s.organization_id = $1 AND s.id = $2 AND ` + lockedAtOnce + `
 				AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND server_id = $2)
 				AND NOT EXISTS (SELECT FROM reservations WHERE organization_id = $1 AND idempotency_key = $11)
 				AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND order_id = $5 AND order_line = $6 AND unit = $7)

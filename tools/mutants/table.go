@@ -56,7 +56,7 @@ var mutants = []mutant{
 	},
 	{
 		"nothing at once without the lock", "1", "store/postgres/reservations_atonce.go",
-		" AND s.id = $2 AND ` + isLocked + `", " AND s.id = $2",
+		" AND s.id = $2 AND ` + lockedAtOnce + `", " AND s.id = $2",
 		races, "TestAtOnceEverythingOrNothing",
 	},
 	{
