@@ -275,6 +275,20 @@ func (l *load) String() string {
 	return strings.Join(words, ", ")
 }
 
+// requireUnansweredNotBegun asserts that what got no answer was not done either: it came over a connection that the
+// kernel took and the service did not.
+func (l *load) requireUnansweredNotBegun() {
+	l.t.Helper()
+	for _, name := range l.unanswered {
+		want := "nothing"
+		if l.acks[name].word == toldHeld {
+			want = "held"
+		}
+		stands := one[string](l.world, `SELECT coalesce((SELECT state FROM reservations WHERE idempotency_key = $1), 'nothing')`, "key-"+name)
+		require.Equal(l.t, want, stands, "what was begun got no answer")
+	}
+}
+
 // lost are the acknowledgements that the database does not know of any more. What the clients were told beside them is
 // held against what a client may hear.
 func (l *load) lost() (lost []string) {

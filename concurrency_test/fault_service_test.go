@@ -4,7 +4,6 @@ package concurrency_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -46,10 +45,7 @@ func TestServiceAskedToStopUnderLoad(t *testing.T) {
 	require.Zero(t, d.ends())
 	l.until(1, toldNothing)
 	require.Empty(t, l.lost())
-	for _, name := range l.unanswered { // over a connection that the kernel took and the service did not
-		stands := one[string](w, `SELECT coalesce((SELECT state FROM reservations WHERE idempotency_key = $1), 'nothing')`, "key-"+name)
-		require.Equal(t, cmp.Or(map[bool]string{true: "held"}[l.acks[name].word == toldHeld], "nothing"), stands, "what was begun got no answer")
-	}
+	l.requireUnansweredNotBegun()
 	require.Eventually(t, func() bool {
 		return one[int](w, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'allocator'`) == 0
 	}, patience, 10*time.Millisecond, "it left sessions behind")
