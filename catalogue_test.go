@@ -33,7 +33,7 @@ type catalogue struct {
 
 var catalogues = []catalogue{
 	{"Faults", `F-[A-Z]\d+`, "docs/operations.md", "../shared/FAULTS.md", `(?m)^\| (%s) \|`},
-	{"Cases", `[A-Z]{2}-\d{2}`, "docs/cases.md", "../shared/CASES.md", `(?m)^### (%s) ·`},
+	{"Cases", `[A-Z]{2}-\d{2}`, "docs/operations.md", "../shared/CASES.md", `(?m)^### (%s) ·`},
 }
 
 // notHere begins the third column of what no test can show.

@@ -93,7 +93,7 @@ func TestSamplerNeverSeesConvertedServerFree(t *testing.T) {
 
 // A conversion that breaks between its two writes leaves the hold as it was and no binding, at each place.
 //
-// Requirements: R50.
+// Requirements: R50. Cases: CO-08.
 func TestBrokenConversionLeavesTheHold(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken on purpose")

@@ -248,7 +248,7 @@ func (s *scene) untouched() {
 
 // Killed anywhere before its commit, a process leaves nothing, and the server and the locks are free for the next one.
 //
-// Requirements: R03, R50. Faults: F-C1, F-C8, F-K7.
+// Requirements: R03, R50. Cases: ID-03. Faults: F-C1, F-C8, F-K7.
 func TestKilledBeforeTheCommit(t *testing.T) {
 	t.Parallel()
 	for deed, places := range placesOf {
@@ -270,7 +270,7 @@ func TestKilledBeforeTheCommit(t *testing.T) {
 // Killed after its commit and before it could say so, a process leaves the whole: the key replays the reservation, and a
 // conversion that is repeated is the same binding.
 //
-// Requirements: R03, R40, R53. Faults: F-C1, F-C8.
+// Requirements: R03, R40, R53. Cases: ID-03. Faults: F-C1, F-C8.
 func TestKilledBeforeTheAcknowledgement(t *testing.T) {
 	t.Parallel()
 	for _, deed := range []string{"reserve", "convert", "cancel"} {

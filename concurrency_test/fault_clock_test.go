@@ -60,7 +60,7 @@ func (w *world) off() int {
 // The database's clock jumps an hour ahead: every hold has expired at once, and is so for whoever asks, before anybody
 // swept. Its servers go to the next who ask, the sweep takes the rest in batches, and nothing converts late.
 //
-// Requirements: R51, R61. Faults: F-T1.
+// Requirements: R51, R61. Cases: EX-11. Faults: F-T1.
 func TestClockJumpsAhead(t *testing.T) {
 	t.Parallel()
 	c := newClock(t, 0)
@@ -100,7 +100,7 @@ func TestClockJumpsAhead(t *testing.T) {
 // The database's clock jumps an hour back: holds live longer, and are nobody else's meanwhile. Nothing gets a deadline
 // before its beginning, and nothing is sold twice. When the clock is right again, so is everything.
 //
-// Requirements: R51. Faults: F-T2.
+// Requirements: R51. Cases: EX-11. Faults: F-T2.
 func TestClockJumpsBack(t *testing.T) {
 	t.Parallel()
 	c := newClock(t, 0)
@@ -130,7 +130,7 @@ func TestClockJumpsBack(t *testing.T) {
 // The queue's own deadlines do not keep the sweep away for long after the clock jumped, ahead or back, although the
 // worker that led dies just then.
 //
-// Faults: F-T1, F-T2.
+// Cases: EX-11. Faults: F-T1, F-T2.
 func TestSweepGoesOnAfterAJumpOfTheClock(t *testing.T) {
 	t.Parallel()
 	for name, jump := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {

@@ -24,7 +24,7 @@ import (
 
 // A migration is killed in its middle, again and again. The next one does the rest, and the service serves.
 //
-// Faults: F-D2.
+// Cases: OP-01. Faults: F-D2.
 func TestMigrationKilled(t *testing.T) {
 	t.Parallel()
 	path, err := program()
@@ -100,7 +100,7 @@ func TestIndexLeftInvalid(t *testing.T) {
 // it, then alone, and rolled back again. Both serve all the while, nothing that was acknowledged is lost, and the older
 // one keeps every rule on the newer schema.
 //
-// Requirements: R03. Faults: F-D3, F-D4.
+// Requirements: R03. Cases: OP-07. Faults: F-D3, F-D4.
 func TestRollingUpgradeAndBack(t *testing.T) {
 	t.Parallel()
 	onlyLong(t)

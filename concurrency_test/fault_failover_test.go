@@ -78,7 +78,7 @@ func TestAsynchronousStandbyTakesOver(t *testing.T) {
 
 // A synchronous standby takes over under load: nothing that was acknowledged is lost.
 //
-// Requirements: R03. Faults: F-F2.
+// Requirements: R03. Cases: OP-03. Faults: F-F2.
 func TestSynchronousStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	primary, standby := replicated(t, nil)

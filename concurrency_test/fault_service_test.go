@@ -33,7 +33,7 @@ func (w *world) manyServers(n int) {
 // Asked to stop under load, the service finishes what it began: every caller gets an answer or was not let in, nothing
 // that was acknowledged is lost, no transaction is left open, and it ends in order.
 //
-// Requirements: R03. Faults: F-C3.
+// Requirements: R03. Cases: OP-07. Faults: F-C3.
 func TestServiceAskedToStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -280,7 +280,7 @@ const slowEnv = "CONCURRENCY_SLOW"
 // Processes that start at once on an empty database, each told to migrate it, all come to serve: one does it, the
 // others wait for that.
 //
-// Faults: F-D1.
+// Cases: OP-01. Faults: F-D1.
 func TestServicesThatMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	path, err := program()

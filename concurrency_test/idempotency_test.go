@@ -180,7 +180,7 @@ func TestTheConstraintNameDecides(t *testing.T) {
 
 // The same key with another body is a mismatch, and nothing is done and no decision left.
 //
-// Requirements: R46. Faults: F-K2.
+// Requirements: R46. Cases: ID-01. Faults: F-K2.
 func TestSameKeyOtherBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +203,7 @@ func TestSameKeyOtherBody(t *testing.T) {
 // An order line whose hold expired, was cancelled, or whose binding ended gets a new reservation under a new key; the
 // old key goes on telling what became of the old one. While it is live it is returned, or refused to other wishes.
 //
-// Requirements: R46, R61. Faults: F-K4.
+// Requirements: R46, R61. Cases: ID-10. Faults: F-K4.
 func TestOrderLineAgain(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(w *world, id reservation.ID){

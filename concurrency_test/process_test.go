@@ -139,7 +139,7 @@ func TestQueueIsInOurSchema(t *testing.T) {
 // Two workers move each hold once. When the leader is killed, the other goes on; until then dead holds are sold all the
 // same.
 //
-// Requirements: R55, R61, R64. Faults: F-J1.
+// Requirements: R55, R61, R64. Cases: JO-01. Faults: F-J1.
 func TestTwoWorkersAndTheLeaderKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,7 +190,7 @@ var patient = map[string]string{"lock_timeout": "0", "statement_timeout": "12000
 // A worker is killed in the middle of a sweep: nothing of that sweep is left, and its job, which stays "running" until
 // somebody rescues it, keeps no later one from sweeping.
 //
-// Requirements: R56, R64. Faults: F-C1, F-J2.
+// Requirements: R56, R64. Cases: JO-01. Faults: F-C1, F-J2.
 func TestWorkerKilledInMidSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

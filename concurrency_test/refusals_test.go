@@ -64,7 +64,7 @@ func TestEveryServerWithEveryReason(t *testing.T) {
 
 // Nothing to sell has four causes, each with its own advice; a dead hold that nobody swept is no reason at all.
 //
-// Requirements: R33, R36, R37, R61.
+// Requirements: R33, R36, R37, R61. Cases: XP-01.
 func TestCausesOfNoCapacity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestCausesOfNoCapacity(t *testing.T) {
 
 // What was chosen and why stays readable as it was, whatever becomes of the server and of its price.
 //
-// Requirements: R38, R39. Cases: CO-09.
+// Requirements: R38, R39. Cases: CO-09, XP-04.
 func TestFrozenReasonAndPrice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

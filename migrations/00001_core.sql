@@ -199,7 +199,8 @@ INSERT INTO reservation_states VALUES ('held', true), ('converted', false), ('ex
 
 -- The fence of every reservation and take-over. CACHE 1, so that under a server's row lock numbers are drawn in the
 -- order of commits.
-CREATE SEQUENCE reservation_fence AS bigint CACHE 1;
+-- Not beyond what a double holds exactly: answers are JSON, and most of its readers have no other numbers.
+CREATE SEQUENCE reservation_fence AS bigint MAXVALUE 9007199254740991 CACHE 1;
 
 CREATE TABLE reservations (
     organization_id text COLLATE "C" NOT NULL,

@@ -3,7 +3,7 @@
 -- Locks that other programs take through a door, so that any process of the service can renew and release them. The
 -- fence comes from one sequence and is drawn under the row's own lock, so that it grows per key. CACHE 1, or sessions
 -- would hand out numbers that they drew earlier.
-CREATE SEQUENCE lock_fences AS bigint CACHE 1;
+CREATE SEQUENCE lock_fences AS bigint MAXVALUE 9007199254740991 CACHE 1;
 
 -- A lock is free when there is no row, or from expires_at on. A row outlives its lock: if it went with it, a first
 -- insertion that has drawn its fence and was then held up could come after a later one. Nothing but the primary key is

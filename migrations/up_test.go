@@ -56,7 +56,7 @@ func versionOf(t *testing.T, pool *pgxpool.Pool) int64 {
 	return version
 }
 
-// Faults: F-D1.
+// Cases: OP-01. Faults: F-D1.
 func TestReplicasThatStartTogetherTakeTurns(t *testing.T) {
 	t.Parallel()
 	for range 5 {

@@ -35,6 +35,7 @@ func refusing(t *testing.T, status int, code client.ProblemCode) string {
 	return server.URL
 }
 
+// Cases: OP-11.
 func TestExitCodeOfARefusal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -106,6 +107,7 @@ func TestExitCodeOfARefusal(t *testing.T) {
 	}
 }
 
+// Cases: OP-11.
 func TestExitCodeOfAnErrorOfTheDomain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -136,6 +138,7 @@ func TestExitCodeOfAnErrorOfTheDomain(t *testing.T) {
 	}
 }
 
+// Cases: OP-11.
 func TestWhatIsNoAnswerOfTheService(t *testing.T) {
 	t.Parallel()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -171,6 +174,7 @@ func TestWhatIsNoAnswerOfTheService(t *testing.T) {
 	}
 }
 
+// Cases: OP-11.
 func TestCommandLinesThatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	key := map[string]string{"ALLOCATOR_API_KEY": "alk_x"}

@@ -87,6 +87,8 @@ func TestServeRefusesADatabaseThatLoses(t *testing.T) {
 }
 
 // While a stop is under way /readyz says so, and what was begun is finished.
+//
+// Cases: OP-07.
 func TestServeDrains(t *testing.T) {
 	t.Parallel()
 	s := serve(t, postgrestest.URL(t), "--drain-delay", "1h")

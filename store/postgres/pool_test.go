@@ -102,7 +102,7 @@ func (on) Enabled(context.Context, identity.OrganizationID) bool { return true }
 
 // A small pool is slow and no deadlock: no request needs a second connection while it has one.
 //
-// Faults: F-L5.
+// Cases: OP-05. Faults: F-L5.
 func TestSmallPoolsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int32{1, 2} {

@@ -196,7 +196,7 @@ func TestOtherErrorsAreNotRepeated(t *testing.T) {
 
 // A panic rolls back, passes on, and leaks no connection: neither between two statements nor while an answer is read.
 //
-// Faults: F-C9.
+// Cases: OP-09. Faults: F-C9.
 func TestPanicInsideATransaction(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(ctx context.Context, tx *tx) error{

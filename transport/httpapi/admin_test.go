@@ -93,7 +93,7 @@ func TestFlags(t *testing.T) {
 	put("acme:platform", "/v1/flags/reservations/overrides/nobody", `{"enabled":true}`).is(404, "not_found")
 }
 
-// Requirements: R65. Faults: F-A3. Acts and refused attempts are in the trail, each in that of its own organization.
+// Requirements: R65. Cases: AU-05. Faults: F-A3. Acts and refused attempts are in the trail, each in that of its own organization.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -75,7 +75,7 @@ func (b broken) Ready(context.Context) error {
 	return errors.New("secret of the database")
 }
 
-// Faults: F-C9.
+// Cases: OP-09. Faults: F-C9.
 func TestPanicsAndFaultsStayInside(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, postgrestest.New(t), broken{panics: true})

@@ -49,6 +49,7 @@ func reasonOf(candidate map[string]any) string {
 	return candidate["reasons"].([]any)[0].(map[string]any)["code"].(string)
 }
 
+// Cases: AP-03.
 func TestOrderIDsWithSlashesAndSpaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -61,6 +62,8 @@ func TestOrderIDsWithSlashesAndSpaces(t *testing.T) {
 }
 
 // A checkout sees counts alone; the sentence that names a server is for support.
+//
+// Cases: XP-06.
 func TestEvaluation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

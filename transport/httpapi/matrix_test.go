@@ -25,7 +25,7 @@ func TestEveryOperationHasARecipe(t *testing.T) {
 	require.ElementsMatch(t, ids, cooked)
 }
 
-// Requirements: R65. Faults: F-A3. Every route with every scope: who is not named by x-scopes is refused, and nobody else.
+// Requirements: R65. Cases: AU-05. Faults: F-A3. Every route with every scope: who is not named by x-scopes is refused, and nobody else.
 func TestScopeMatrix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Faults: F-H4. Queries are as strict as bodies.
+// Cases: AP-01. Faults: F-H4. Queries are as strict as bodies.
 func TestQueriesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

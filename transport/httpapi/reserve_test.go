@@ -110,7 +110,7 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// Requirements: R32, R36, R37. Each cause of no_capacity says what would help, in counts alone.
+// Requirements: R32, R36, R37. Cases: XP-01, XP-06. Each cause of no_capacity says what would help, in counts alone.
 func TestNothingToSell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Faults: F-A2, F-H2, F-H3, F-H4. What a body may not be, and where the answer says it is wrong.
+// Cases: AP-01, AP-05, AU-05. Faults: F-A2, F-H2, F-H3, F-H4. What a body may not be, and where the answer says it is wrong.
 func TestBodiesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -66,7 +66,7 @@ func TestAllFaultsComeAtOnce(t *testing.T) {
 }
 
 // Nulls, empty lists, other orders of fields and other spellings of the same value mean the same request.
-// Faults: F-K3.
+// Cases: ID-08. Faults: F-K3.
 func TestWhatMeansTheSameIsTheSame(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestWhatMeansTheSameIsTheSame(t *testing.T) {
 	w.post("acme:checkout", "/v1/reservations", `{"order_id":"a","order_line":"1","requirements":{"memory":{"mib_min":1000,"ecc":false},"price":{"currency":"EUR","monthly_max":"80"}}}`, "Idempotency-Key", "k").is(422, "idempotency_mismatch")
 }
 
-// Faults: F-K8. Exactly one key of 1 to 255 visible characters.
+// Cases: AP-01. Faults: F-K8. Exactly one key of 1 to 255 visible characters.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
