@@ -32,7 +32,8 @@ type tracked struct {
 	reading chan struct{} // held by the one that reads what is new
 
 	mu   sync.Mutex
-	read time.Time // by this process's monotonic clock; zero: out of date
+	read time.Time // when the last read began, by this process's monotonic clock
+	lost time.Time // what was read before then is out of date
 	busy map[inventory.ServerID]int
 }
 
@@ -55,15 +56,17 @@ func (c *Catalog) tracked(org identity.OrganizationID) *tracked {
 const maxBehind = 2 * time.Second
 
 // bringUp reads what is new if the index is too old. Of requests that come together one reads, and the others go on
-// with what is known, unless that is nothing or very old.
+// with what is known, unless that is nothing or very old. With a maximum age of 0 what is known then was read after
+// bringUp was called; of requests that wait for that together, one reads for all.
 func (t *tracked) bringUp(ctx context.Context, maxAge time.Duration, read Feed) error {
-	for !t.youngerThan(maxAge) {
+	called := time.Now() //nolint:forbidigo // the age of what is in memory is no deadline of a reservation
+	for !t.readSince(called.Add(-maxAge)) {
 		select {
 		case t.reading <- struct{}{}:
 			return t.readNow(ctx, read)
 		default:
 		}
-		if maxAge > 0 && t.youngerThan(maxBehind) {
+		if maxAge > 0 && t.readSince(called.Add(-maxBehind)) {
 			return nil
 		}
 		select {
@@ -91,10 +94,25 @@ func (t *tracked) readNow(ctx context.Context, read Feed) error {
 	return nil
 }
 
-func (t *tracked) youngerThan(age time.Duration) bool {
+// readSince tells whether a read that began then or later has brought the index up, and nothing has outdated it since.
+func (t *tracked) readSince(then time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.read.IsZero() && time.Since(t.read) < age //nolint:forbidigo // likewise
+	return !t.read.IsZero() && !t.read.Before(then) && !t.read.Before(t.lost)
+}
+
+// source is where news come from.
+type source interface {
+	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
+}
+
+// news reads what is new, and everything if the database is not the one that it was.
+func (x *index) news(ctx context.Context, from source, org identity.OrganizationID, since Horizon) (News, error) {
+	news, err := from.News(ctx, org, since)
+	if err == nil && x.forgetUnless(news.Epoch, news.At) {
+		return from.News(ctx, org, 0)
+	}
+	return news, err
 }
 
 // position is where the next read goes on; 0 before the first.
@@ -158,15 +176,16 @@ func (c *Catalog) ReservationChanged(r *reservation.Reservation) {
 }
 
 // BindingChanged takes in what this process has just committed about a binding. The end of one changes its server's
-// record as well, which the next request reads.
+// record as well, so the next request reads both: the one without the other would be a free server.
 func (c *Catalog) BindingChanged(b *reservation.Binding) {
 	t := c.tracked(b.Organization)
-	t.apply(News{Holdings: []Holding{{
-		Server: b.Server.ID, Fence: b.Fence, Sold: true, Version: b.Version, Taken: b.Active(),
-	}}})
 	if !b.Active() {
 		t.outdate()
+		return
 	}
+	t.apply(News{Holdings: []Holding{{
+		Server: b.Server.ID, Fence: b.Fence, Sold: true, Version: b.Version, Taken: true,
+	}}})
 }
 
 // ServersChanged lets the next request of the organization read what is new.
@@ -175,5 +194,5 @@ func (c *Catalog) ServersChanged(org identity.OrganizationID) { c.tracked(org).o
 func (t *tracked) outdate() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.read = time.Time{}
+	t.lost = time.Now() //nolint:forbidigo // likewise
 }

@@ -54,6 +54,8 @@ type index struct {
 	at      map[inventory.ServerID]int32
 	kinds   []*kind
 	kindAt  map[string]int32
+	cells   []cell
+	cellAt  map[cell]int32
 	totals  map[status]int
 	due     dueHeap
 	now     time.Time // the database's clock when it was read last
@@ -66,7 +68,16 @@ type index struct {
 }
 
 func newIndex() *index {
-	return &index{at: map[inventory.ServerID]int32{}, kindAt: map[string]int32{}, totals: map[status]int{}}
+	x := &index{}
+	x.clear()
+	return x
+}
+
+// clear forgets what servers there are.
+func (x *index) clear() {
+	x.servers, x.kinds, x.cells, x.due = nil, nil, nil, nil
+	x.at, x.kindAt, x.totals = map[inventory.ServerID]int32{}, map[string]int32{}, map[status]int{}
+	x.cellAt = map[cell]int32{}
 }
 
 // apply takes in news; what is older than what is known changes nothing.
@@ -100,8 +111,7 @@ func (x *index) forgetUnless(epoch string, at time.Time) (forgotten bool) {
 	if x.epoch == "" || x.epoch == epoch && x.now.Sub(at) < setBack {
 		return false
 	}
-	x.servers, x.kinds, x.due = nil, nil, nil
-	x.at, x.kindAt, x.totals = map[inventory.ServerID]int32{}, map[string]int32{}, map[status]int{}
+	x.clear()
 	x.horizon, x.epoch, x.now = 0, "", zeroTime
 	x.roster++
 	return true
@@ -146,9 +156,21 @@ func (x *index) kindOf(s *inventory.Server) int32 {
 		shared := common(*s)
 		k = int32(len(x.kinds)) //nolint:gosec // fewer than servers
 		x.kindAt[key] = k
-		x.kinds = append(x.kinds, &kind{facts: Facts{Server: shared}, size: shared.Size()})
+		x.kinds = append(x.kinds, &kind{facts: Facts{Server: shared}, size: shared.Size(), cell: x.cellOf(s)})
 	}
 	return k
+}
+
+// cellOf finds where a server is counted.
+func (x *index) cellOf(s *inventory.Server) int32 {
+	c := cell{s.Site, s.Model}
+	at, known := x.cellAt[c]
+	if !known {
+		at = int32(len(x.cells)) //nolint:gosec // fewer than kinds
+		x.cellAt[c] = at
+		x.cells = append(x.cells, c)
+	}
+	return at
 }
 
 // leaveKind takes a server out of the kind that it was of.
@@ -176,10 +198,12 @@ func (x *index) grow(k *kind, members []int32) {
 	})
 	k.hash = make([]uint64, len(k.order))
 	k.free = make([]uint64, (len(k.order)+63)/64)
-	k.nFree = 0
+	k.nFree, k.taken = 0, [3]int{}
 	for place, member := range k.order {
 		k.hash[place] = x.servers[member].hash
-		k.setFree(place, x.servers[member].status.free())
+		s := x.servers[member].status
+		k.setFree(place, s.free())
+		k.taken[s.hold]++
 	}
 }
 
@@ -193,6 +217,7 @@ func (x *index) setStatus(at int32, next status) {
 		x.totals[e.status]--
 	}
 	x.totals[next]++
+	last := e.status
 	e.status = next
 	if e.kind < 0 {
 		return
@@ -201,6 +226,8 @@ func (x *index) setStatus(at int32, next status) {
 	for place := k.place(e.hash); place < len(k.order) && k.hash[place] == e.hash; place++ {
 		if x.servers[k.order[place]].id == e.id {
 			k.setFree(place, next.free())
+			k.taken[last.hold]--
+			k.taken[next.hold]++
 		}
 	}
 }

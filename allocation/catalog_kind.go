@@ -19,6 +19,16 @@ type kind struct {
 	hash  []uint64 // of order[i]
 	free  []uint64 // a bit for each place in order: ready, and nobody holds it
 	nFree int
+
+	cell  int32  // where its servers are, and of what model
+	taken [3]int // members by what holds them
+}
+
+// count adds up what the members are.
+func (k *kind) count() Count {
+	c := Count{Servers: len(k.order), Free: k.nFree, Held: k.taken[held], Bound: k.taken[bound]}
+	c.Out = k.taken[nobody] - k.nFree
+	return c
 }
 
 // common takes away from a server what is its own, and gives it the state in which only its kind matters.

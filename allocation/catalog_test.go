@@ -1,6 +1,7 @@
 package allocation
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"allocator/inventory"
+	"allocator/reservation"
 )
 
 func nobodyTries(inventory.ServerID) bool { return false }
@@ -319,4 +321,51 @@ func TestCatalogForgetsWhenTheClockWasSetBack(t *testing.T) {
 	require.True(t, x.forgetUnless("1", news.At))
 	x.apply(news)
 	require.Zero(t, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
+}
+
+// The end of a sale is known only together with the state that the server is in after it: told of the one alone, the
+// catalog goes on saying that the server is sold, and the next request reads what is new.
+func TestAnEndedSaleIsNotFreeBeforeItsRecordIsRead(t *testing.T) {
+	t.Parallel()
+	c := newCatalog()
+	known := c.tracked("acme")
+	reads := 0
+	news := News{
+		Servers:  []inventory.Server{{ID: "srv_1", Version: 1, State: inventory.StateReady}},
+		Holdings: []Holding{{Server: "srv_1", Fence: 1, Sold: true, Version: 1, Taken: true}},
+	}
+	feed := func(context.Context, Horizon) (News, error) {
+		reads++
+		return news, nil
+	}
+	require.NoError(t, known.bringUp(t.Context(), time.Hour, feed))
+	require.NoError(t, known.bringUp(t.Context(), time.Hour, feed))
+	require.Equal(t, 1, reads)
+	ended := &reservation.Binding{Organization: "acme", Fence: 1, Version: 2, EndedAt: new(time.Now())}
+	ended.Server.ID = "srv_1"
+	c.BindingChanged(ended)
+	require.Equal(t, Count{Servers: 1, Bound: 1}, known.capacity(Grouping{}).Total)
+
+	news.Servers[0].Version, news.Servers[0].State = 2, inventory.StateMaintenance
+	news.Holdings[0].Version, news.Holdings[0].Taken = 2, false
+	require.NoError(t, known.bringUp(t.Context(), time.Hour, feed))
+	require.Equal(t, Count{Servers: 1, Out: 1}, known.capacity(Grouping{}).Total)
+}
+
+// What outdates the catalog while it is being read is not in what that read brings, so the next request reads again.
+func TestOutdatedWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	c := newCatalog()
+	known := c.tracked("acme")
+	reads := 0
+	feed := func(context.Context, Horizon) (News, error) {
+		if reads++; reads == 1 {
+			c.ServersChanged("acme")
+		}
+		return News{}, nil
+	}
+	for range 3 {
+		require.NoError(t, known.bringUp(t.Context(), time.Hour, feed))
+	}
+	require.Equal(t, 2, reads)
 }

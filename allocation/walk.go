@@ -152,17 +152,9 @@ func (w *walk) news(ctx context.Context, since Horizon) (News, error) {
 	return w.newsFrom(ctx, w.tx, since)
 }
 
-// source is where news come from.
-type source interface {
-	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
-}
-
 func (w *walk) newsFrom(ctx context.Context, from source, since Horizon) (News, error) {
-	news, err := from.News(ctx, w.caller.Organization, since)
+	news, err := w.known.news(ctx, from, w.caller.Organization, since)
 	w.read = err == nil
-	if err == nil && w.known.forgetUnless(news.Epoch, news.At) {
-		return from.News(ctx, w.caller.Organization, 0)
-	}
 	return news, err
 }
 

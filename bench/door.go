@@ -41,7 +41,7 @@ func openDoor(ctx context.Context, w *world, callers int) (*door, error) {
 	audit := events.NewAudit(postgres.NewAudit(w.pool), time.Now)
 	server, err := httpapi.New(httpapi.Deps{ //nolint:contextcheck // requests bring their own
 		Authenticator: keys, Attempts: audit, Ready: postgres.NewHealth(w.pool),
-		Reserver: w.allocator, Evaluator: w.allocator, Decisions: w.allocator,
+		Reserver: w.allocator, Evaluator: w.allocator, Capacity: w.allocator, Decisions: w.allocator,
 		Reservations: w.reservations, ReservationChanges: w.reservations, Bindings: w.reservations, ServerStates: w.reservations,
 		Servers: inventory.NewService(postgres.NewServers(w.pool)), Events: postgres.NewEvents(w.pool),
 		Organizations: identity.NewOrganizations(postgres.NewOrganizations(w.pool), time.Minute), Keys: keys,

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,9 +39,6 @@ func (d *door) get(name, url string) *contender {
 	}
 }
 
-// errNoRoute says that the door does not have an address.
-var errNoRoute = errors.New("there is no such route")
-
 func (d *door) fetch(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -58,8 +54,6 @@ func (d *door) fetch(ctx context.Context, url string) error {
 	switch {
 	case err != nil:
 		return err
-	case answer.StatusCode == http.StatusNotFound:
-		return errNoRoute
 	case answer.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s answered %s: %s", url, answer.Status, body)
 	}

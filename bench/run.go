@@ -221,15 +221,10 @@ func (r *run) compareReading(ctx context.Context, w *world, table Table) error {
 		return errors.Join(err, d.close())
 	}
 	defer stop()
-	capacity := d.url + "/v1/capacity?group_by=site,model"
-	if err := d.fetch(ctx, capacity); errors.Is(err, errNoRoute) {
-		r.note("There is no GET /v1/capacity yet: a page of GET /v1/servers stands in its place.")
-		capacity = d.url + "/v1/servers?page_size=50"
-	}
 	get := func(name, url string) way {
 		return inProcess(name, func(*world) *contender { return d.get(name, url) })
 	}
-	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("capacity", capacity)), d.close())
+	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("capacity", d.url+"/v1/capacity?group_by=site,model")), d.close())
 }
 
 // note says once what was not measured, and why.

@@ -74,6 +74,27 @@ func (e CancelReason) Valid() bool {
 	}
 }
 
+// Defines values for CapacityGrouping.
+const (
+	CapacityGroupingModel     CapacityGrouping = "model"
+	CapacityGroupingSite      CapacityGrouping = "site"
+	CapacityGroupingSiteModel CapacityGrouping = "site,model"
+)
+
+// Valid indicates whether the value is a known member of the CapacityGrouping enum.
+func (e CapacityGrouping) Valid() bool {
+	switch e {
+	case CapacityGroupingModel:
+		return true
+	case CapacityGroupingSite:
+		return true
+	case CapacityGroupingSiteModel:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Cause.
 const (
 	CauseAllHeld        Cause = "all_held"
@@ -830,6 +851,27 @@ type CandidateList struct {
 	// Sampled The inventory was so large that a sample of it was frozen.
 	Sampled bool `json:"sampled"`
 }
+
+// Capacity defines model for Capacity.
+type Capacity struct {
+	At    time.Time       `json:"at"`
+	Items []CapacityGroup `json:"items"`
+	Total ServerCounts    `json:"total"`
+}
+
+// CapacityGroup defines model for CapacityGroup.
+type CapacityGroup struct {
+	Counts ServerCounts `json:"counts"`
+
+	// Model Likewise; empty for servers whose model is not known.
+	Model *string `json:"model,omitempty"`
+
+	// Site Left out if the items are not told apart by it.
+	Site *string `json:"site,omitempty"`
+}
+
+// CapacityGrouping defines model for CapacityGrouping.
+type CapacityGrouping string
 
 // Cause defines model for Cause.
 type Cause string
@@ -1826,6 +1868,24 @@ type Server struct {
 // ServerAttributes defines model for ServerAttributes.
 type ServerAttributes map[string]Name
 
+// ServerCounts defines model for ServerCounts.
+type ServerCounts struct {
+	// Bound Sold.
+	Bound *int `json:"bound,omitempty"`
+
+	// Free Can be reserved.
+	Free int `json:"free"`
+
+	// Held By a reservation whose deadline is to come; this one and the following are for operators.
+	Held *int `json:"held,omitempty"`
+
+	// Out Nobody has them, and their state keeps them from being sold.
+	Out *int `json:"out,omitempty"`
+
+	// Servers All of them.
+	Servers *int `json:"servers,omitempty"`
+}
+
 // ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 type ServerID = string
 
@@ -1966,6 +2026,12 @@ type ListBindingsParams struct {
 	// PageSize 50 if left out. More than 500 counts as 500.
 	PageSize  PageSize  `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
+}
+
+// GetCapacityParams defines parameters for GetCapacity.
+type GetCapacityParams struct {
+	// GroupBy What the items are told apart by; `site,model` if left out.
+	GroupBy CapacityGrouping `form:"group_by,omitempty" json:"group_by,omitempty,omitzero"`
 }
 
 // ListDecisionsParams defines parameters for ListDecisions.
@@ -2353,6 +2419,15 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/bindings/{binding_id}/end (the `EndBinding` operationId).
 	EndBinding(ctx context.Context, bindingID BindingID, body EndBindingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetCapacity How many servers are free, held, bound and out of order
+	//
+	// As the allocator itself judges, at the moment of the answer: a server is free if it is in a state in which it can be
+	// sold and nobody holds it; a hold past its deadline holds nothing. One that is held or bound counts there whatever its
+	// state is, and the others are out of order. The four together are all servers. A checkout sees the free ones alone.
+	//
+	// Corresponds with GET /v1/capacity (the `GetCapacity` operationId).
+	GetCapacity(ctx context.Context, params *GetCapacityParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListDecisions List decisions, newest first
 	//
@@ -3050,6 +3125,25 @@ func (c *Client) EndBindingWithBody(ctx context.Context, bindingID BindingID, co
 // Corresponds with POST /v1/bindings/{binding_id}/end (the `EndBinding` operationId).
 func (c *Client) EndBinding(ctx context.Context, bindingID BindingID, body EndBindingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewEndBindingRequest(c.Server, bindingID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetCapacity How many servers are free, held, bound and out of order
+//
+// As the allocator itself judges, at the moment of the answer: a server is free if it is in a state in which it can be
+// sold and nobody holds it; a hold past its deadline holds nothing. One that is held or bound counts there whatever its
+// state is, and the others are out of order. The four together are all servers. A checkout sees the free ones alone.
+//
+// Corresponds with GET /v1/capacity (the `GetCapacity` operationId).
+func (c *Client) GetCapacity(ctx context.Context, params *GetCapacityParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetCapacityRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4597,6 +4691,56 @@ func NewEndBindingRequestWithBody(server string, bindingID BindingID, contentTyp
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewGetCapacityRequest constructs an http.Request for the GetCapacity method
+func NewGetCapacityRequest(server string, params *GetCapacityParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/capacity")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "group_by", params.GroupBy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -7075,6 +7219,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/bindings/{binding_id}/end (the `EndBinding` operationId).
 	EndBindingWithResponse(ctx context.Context, bindingID BindingID, body EndBindingJSONRequestBody, reqEditors ...RequestEditorFn) (*EndBindingResponse, error)
 
+	// GetCapacityWithResponse How many servers are free, held, bound and out of order
+	//
+	// As the allocator itself judges, at the moment of the answer: a server is free if it is in a state in which it can be
+	// sold and nobody holds it; a hold past its deadline holds nothing. One that is held or bound counts there whatever its
+	// state is, and the others are out of order. The four together are all servers. A checkout sees the free ones alone.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/capacity (the `GetCapacity` operationId).
+	GetCapacityWithResponse(ctx context.Context, params *GetCapacityParams, reqEditors ...RequestEditorFn) (*GetCapacityResponse, error)
+
 	// ListDecisionsWithResponse List decisions, newest first
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -8097,6 +8252,61 @@ func (r EndBindingResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r EndBindingResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetCapacityResponse200Headers the declared response headers of an HTTP 200 response for GetCapacity
+type GetCapacityResponse200Headers struct {
+	ETag string
+}
+
+type GetCapacityResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Capacity
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetCapacityResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetCapacityResponse) GetJSON200() *Capacity {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetCapacityResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetCapacityResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetCapacityResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetCapacityResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetCapacityResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10481,6 +10691,23 @@ func (c *ClientWithResponses) EndBindingWithResponse(ctx context.Context, bindin
 	return ParseEndBindingResponse(rsp)
 }
 
+// GetCapacityWithResponse How many servers are free, held, bound and out of order
+//
+// As the allocator itself judges, at the moment of the answer: a server is free if it is in a state in which it can be
+// sold and nobody holds it; a hold past its deadline holds nothing. One that is held or bound counts there whatever its
+// state is, and the others are out of order. The four together are all servers. A checkout sees the free ones alone.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/capacity (the `GetCapacity` operationId).
+func (c *ClientWithResponses) GetCapacityWithResponse(ctx context.Context, params *GetCapacityParams, reqEditors ...RequestEditorFn) (*GetCapacityResponse, error) {
+	rsp, err := c.GetCapacity(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetCapacityResponse(rsp)
+}
+
 // ListDecisionsWithResponse List decisions, newest first
 //
 // Returns a wrapper object for the known response body format(s).
@@ -11759,6 +11986,52 @@ func ParseEndBindingResponse(rsp *http.Response) (*EndBindingResponse, error) {
 	switch {
 	case rsp.StatusCode == 200:
 		var headers EndBindingResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetCapacityResponse parses an HTTP response from a GetCapacityWithResponse call
+func ParseGetCapacityResponse(rsp *http.Response) (*GetCapacityResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetCapacityResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Capacity
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetCapacityResponse200Headers
 		if values := rsp.Header.Values("ETag"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {

@@ -85,6 +85,7 @@ func TestExitCodeOfARefusal(t *testing.T) {
 				{"explain", "A-1"},
 				{"servers", "list"},
 				{"servers", "show", "srv_1"},
+				{"servers", "capacity"},
 				{"servers", "state", "srv_1", "ready", "--reason", "fan"},
 				{"keys", "list"},
 				{"flags", "list"},

@@ -14,6 +14,8 @@ type serversCmd struct {
 	List serversListCmd `cmd:"" help:"List servers in the order in which they were added."`
 	Show serversShowCmd `cmd:"" help:"Show one server."`
 
+	Capacity serversCapacityCmd `cmd:"" help:"Count the free, held, bound and out-of-order servers by site and model."`
+
 	State serversStateCmd `cmd:"" help:"Move a server to another state, under an edit lease of the command's own."`
 }
 
@@ -21,6 +23,7 @@ func (*serversCmd) examples() string {
 	return `
 		allocator servers list --site FSN1 --state ready --limit 20
 		allocator servers show srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
+		allocator servers capacity --by site
 		allocator servers state srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7 maintenance --reason "fan 2 is loud"`
 }
 

@@ -59,3 +59,33 @@ func TestAListOfServersSaysWhatItLeavesOut(t *testing.T) {
 		})
 	}
 }
+
+func TestCapacityIsATable(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 3)
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.String()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"at":"2026-03-14T10:00:00Z","total":{"free":2,"held":0,"bound":1,"out":0,"servers":3},"items":[
+			{"site":"FSN1","model":"","counts":{"free":2,"held":0,"bound":1,"out":0,"servers":3}}, {"site":"HEL1","counts":{"free":0}}]}`))
+	}))
+	t.Cleanup(door.Close)
+	env := map[string]string{"ALLOCATOR_URL": door.URL, "ALLOCATOR_API_KEY": "alk_x"}
+	got := inProcess(t, env, "servers", "capacity")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Equal(t, "/v1/capacity?group_by=site%2Cmodel", <-asked)
+	var lines [][]string
+	for line := range strings.Lines(got.stdout) {
+		lines = append(lines, strings.Fields(line))
+	}
+	require.Equal(t, [][]string{
+		{"SITE", "MODEL", "FREE", "HELD", "BOUND", "OUT", "ALL"},
+		{"FSN1", "-", "2", "0", "1", "0", "3"}, {"HEL1", "-", "0", "-", "-", "-", "-"}, {"all", "-", "2", "0", "1", "0", "3"},
+	}, lines)
+	require.Equal(t, exitDone, inProcess(t, env, "servers", "capacity", "--by", "site").code)
+	require.Equal(t, "/v1/capacity?group_by=site", <-asked)
+	var seen client.Capacity
+	require.NoError(t, json.Unmarshal([]byte(inProcess(t, env, "servers", "capacity", "--json").stdout), &seen))
+	require.Equal(t, 1, *seen.Total.Bound)
+	require.Nil(t, seen.Items[1].Counts.Held)
+}

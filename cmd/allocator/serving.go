@@ -62,7 +62,7 @@ func newService(
 	editors := lease.NewHub(a.leaseStore, log)
 	door, err := httpapi.New(httpapi.Deps{ //nolint:contextcheck // requests bring their own
 		Authenticator: a.keys, Attempts: a.audit, Ready: postgres.NewHealth(a.pool),
-		Reserver: a.allocator, Evaluator: a.allocator, Decisions: a.allocator,
+		Reserver: a.allocator, Evaluator: a.allocator, Capacity: a.allocator, Decisions: a.allocator,
 		Reservations: a.reservations, ReservationChanges: a.reservations, Bindings: a.reservations, ServerStates: a.reservations,
 		Servers: a.servers, Events: postgres.NewEvents(a.pool),
 		Locks: locking.NewGrants(postgres.NewLocks(a.pool)), Jobs: periodic,

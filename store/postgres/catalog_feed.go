@@ -50,7 +50,24 @@ func (r *reserving) News(
 	return news, err
 }
 
-// newsSteps returns the steps that fill news: the horizon first, then who holds what, then the records.
+// News implements allocation.Store. Its statements see the same instant: who reads the records before and the holdings
+// after the end of a sale would see a server that is neither sold nor out of order.
+func (a *Allocations) News(
+	ctx context.Context, org identity.OrganizationID, since allocation.Horizon,
+) (news allocation.News, err error) {
+	servers, holdings, args := serversNowSQL, holdingsNowSQL, []any{org}
+	if since != 0 {
+		servers, holdings, args = serversSinceSQL, holdingsSinceSQL, append(args, strconv.FormatUint(uint64(since), 10))
+	}
+	err = inTx(ctx, a.pool, func(_ context.Context, t *tx) error {
+		t.begun = true
+		t.queue = append([]step{{sql: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`}}, newsSteps(&news, servers, holdings, args...)...)
+		return nil // all of it travels with the commit
+	})
+	return news, err
+}
+
+// newsSteps returns the steps that fill news: the horizon first, then the records, then who holds what.
 func newsSteps(news *allocation.News, serversSQL, holdingsSQL string, args ...any) []step {
 	return []step{
 		{sql: horizonSQL, read: oneRow(new(bool), func(row pgx.Rows) error { return scanHorizon(row, news) })},

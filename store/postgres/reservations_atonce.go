@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"allocator/allocation"
-	"allocator/identity"
 	"allocator/reservation"
 	"allocator/store/postgres/gate"
 )
@@ -130,15 +129,4 @@ func scanMade(row pgx.Row, try *allocation.Attempt) (*reservation.Reservation, e
 	r.CreatedAt, r.ExpiresAt, r.MaxExpiresAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), r.MaxExpiresAt.UTC()
 	r.Server, err = decodeServer(frozen)
 	return r, err
-}
-
-// News implements allocation.Store.
-func (a *Allocations) News(
-	ctx context.Context, org identity.OrganizationID, since allocation.Horizon,
-) (news allocation.News, err error) {
-	err = a.InTx(ctx, func(ctx context.Context, tx allocation.Tx) error {
-		news, err = tx.News(ctx, org, since)
-		return err
-	})
-	return news, err
 }

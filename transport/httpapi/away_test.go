@@ -28,11 +28,13 @@ func TestDatabaseAway(t *testing.T) {
 	w := newWorldOn(t, pool, postgres.NewHealth(pool))
 	warm := w.key("acme:all")
 	w.get("acme:all", "/v1/servers").is(200, "")
+	w.get("acme:all", "/v1/capacity").is(200, "")
 	cold := w.key("acme:operator")
 	way.cutNow()
 	a := w.do(call{method: "GET", path: "/v1/servers", header: headersOf("Authorization", "Bearer "+cold)}).is(503, "unavailable")
 	require.Contains(t, []string{"1", "2", "3"}, a.header.Get("Retry-After"))
 	w.do(call{method: "GET", path: "/v1/servers", header: headersOf("Authorization", "Bearer "+warm)}).is(503, "unavailable")
+	w.get("acme:all", "/v1/capacity").is(503, "unavailable") // and not what was known before
 	w.post("acme:all", "/v1/reservations", order("1"), "Idempotency-Key", "k").is(503, "unavailable")
 	w.get("", "/readyz").is(503, "unavailable")
 	w.get("", "/livez").is(200, "")

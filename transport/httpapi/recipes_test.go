@@ -77,6 +77,7 @@ var recipes = map[string]recipe{
 	"evaluate": {want: 200, whileOff: 403, make: func(w *world) call {
 		return call{method: "POST", path: "/v1/evaluations", body: `{"requirements":{"servers":["` + w.addServer(1024) + `"]}}`}
 	}},
+	"getCapacity": {want: 200, make: func(*world) call { return call{method: "GET", path: "/v1/capacity"} }},
 
 	"listReservations":  on("/v1/reservations?server_id=", func(w *world) string { return w.held().text("server.id") }, "GET", "", ""),
 	"getReservation":    on("/v1/reservations/", (*world).heldID, "GET", "", ""),

@@ -20,6 +20,7 @@ type Deps struct {
 
 	Reserver           Reserver
 	Evaluator          Evaluator
+	Capacity           CapacityCounter
 	Decisions          DecisionReader
 	Reservations       ReservationReader
 	ReservationChanges ReservationChanger

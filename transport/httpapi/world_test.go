@@ -78,7 +78,7 @@ func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *wor
 	w.watch()
 	w.door, err = httpapi.New(httpapi.Deps{
 		Authenticator: w.keys, Attempts: audit, Ready: ready,
-		Reserver: allocator, Evaluator: allocator, Decisions: allocator,
+		Reserver: allocator, Evaluator: allocator, Capacity: allocator, Decisions: allocator,
 		Reservations: reservations, ReservationChanges: reservations, Bindings: reservations, ServerStates: reservations,
 		Servers: inventory.NewService(postgres.NewServers(pool)), Events: postgres.NewEvents(pool),
 		Locks: locking.NewGrants(postgres.NewLocks(pool)), Jobs: w.jobs,

@@ -74,6 +74,27 @@ func (e CancelReason) Valid() bool {
 	}
 }
 
+// Defines values for CapacityGrouping.
+const (
+	CapacityGroupingModel     CapacityGrouping = "model"
+	CapacityGroupingSite      CapacityGrouping = "site"
+	CapacityGroupingSiteModel CapacityGrouping = "site,model"
+)
+
+// Valid indicates whether the value is a known member of the CapacityGrouping enum.
+func (e CapacityGrouping) Valid() bool {
+	switch e {
+	case CapacityGroupingModel:
+		return true
+	case CapacityGroupingSite:
+		return true
+	case CapacityGroupingSiteModel:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Cause.
 const (
 	CauseAllHeld        Cause = "all_held"
@@ -830,6 +851,27 @@ type CandidateList struct {
 	// Sampled The inventory was so large that a sample of it was frozen.
 	Sampled bool `json:"sampled"`
 }
+
+// Capacity defines model for Capacity.
+type Capacity struct {
+	At    time.Time       `json:"at"`
+	Items []CapacityGroup `json:"items"`
+	Total ServerCounts    `json:"total"`
+}
+
+// CapacityGroup defines model for CapacityGroup.
+type CapacityGroup struct {
+	Counts ServerCounts `json:"counts"`
+
+	// Model Likewise; empty for servers whose model is not known.
+	Model *string `json:"model,omitempty"`
+
+	// Site Left out if the items are not told apart by it.
+	Site *string `json:"site,omitempty"`
+}
+
+// CapacityGrouping defines model for CapacityGrouping.
+type CapacityGrouping string
 
 // Cause defines model for Cause.
 type Cause string
@@ -1826,6 +1868,24 @@ type Server struct {
 // ServerAttributes defines model for ServerAttributes.
 type ServerAttributes map[string]Name
 
+// ServerCounts defines model for ServerCounts.
+type ServerCounts struct {
+	// Bound Sold.
+	Bound *int `json:"bound,omitempty"`
+
+	// Free Can be reserved.
+	Free int `json:"free"`
+
+	// Held By a reservation whose deadline is to come; this one and the following are for operators.
+	Held *int `json:"held,omitempty"`
+
+	// Out Nobody has them, and their state keeps them from being sold.
+	Out *int `json:"out,omitempty"`
+
+	// Servers All of them.
+	Servers *int `json:"servers,omitempty"`
+}
+
 // ServerID Examples: srv_0190a1b2c3d47e5f8091a2b3c4d5e6f7
 type ServerID = string
 
@@ -1966,6 +2026,12 @@ type ListBindingsParams struct {
 	// PageSize 50 if left out. More than 500 counts as 500.
 	PageSize  PageSize  `form:"page_size,omitempty" json:"page_size,omitempty,omitzero"`
 	PageToken PageToken `form:"page_token,omitempty" json:"page_token,omitempty,omitzero"`
+}
+
+// GetCapacityParams defines parameters for GetCapacity.
+type GetCapacityParams struct {
+	// GroupBy What the items are told apart by; `site,model` if left out.
+	GroupBy CapacityGrouping `form:"group_by,omitempty" json:"group_by,omitempty,omitzero"`
 }
 
 // ListDecisionsParams defines parameters for ListDecisions.
@@ -2223,6 +2289,9 @@ type ServerInterface interface {
 	// EndBinding End a service binding
 	// (POST /v1/bindings/{binding_id}/end)
 	EndBinding(ctx echo.Context, bindingID BindingID) error
+	// GetCapacity How many servers are free, held, bound and out of order
+	// (GET /v1/capacity)
+	GetCapacity(ctx echo.Context, params GetCapacityParams) error
 	// ListDecisions List decisions, newest first
 	// (GET /v1/decisions)
 	ListDecisions(ctx echo.Context, params ListDecisionsParams) error
@@ -2475,6 +2544,24 @@ func (w *ServerInterfaceWrapper) EndBinding(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.EndBinding(ctx, bindingID)
+	return err
+}
+
+// GetCapacity converts echo context to params.
+func (w *ServerInterfaceWrapper) GetCapacity(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetCapacityParams
+	// ------------- Optional query parameter "group_by" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "group_by", ctx.QueryParams(), &params.GroupBy, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter group_by: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetCapacity(ctx, params)
 	return err
 }
 
@@ -3719,6 +3806,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/bindings", wrapper.CreateBinding, options.OperationMiddlewares["createBinding"]...)
 	router.GET(options.BaseURL+"/v1/bindings/:binding_id", wrapper.GetBinding, options.OperationMiddlewares["getBinding"]...)
 	router.POST(options.BaseURL+"/v1/bindings/:binding_id/end", wrapper.EndBinding, options.OperationMiddlewares["endBinding"]...)
+	router.GET(options.BaseURL+"/v1/capacity", wrapper.GetCapacity, options.OperationMiddlewares["getCapacity"]...)
 	router.GET(options.BaseURL+"/v1/decisions", wrapper.ListDecisions, options.OperationMiddlewares["listDecisions"]...)
 	router.GET(options.BaseURL+"/v1/decisions/:decision_id", wrapper.GetDecision, options.OperationMiddlewares["getDecision"]...)
 	router.GET(options.BaseURL+"/v1/decisions/:decision_id/candidates", wrapper.ListCandidates, options.OperationMiddlewares["listCandidates"]...)
@@ -3978,6 +4066,53 @@ type EndBindingdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response EndBindingdefaultApplicationProblemPlusJSONResponse) VisitEndBindingResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetCapacityRequestObject struct {
+	Params GetCapacityParams
+}
+
+type GetCapacityResponseObject interface {
+	VisitGetCapacityResponse(w http.ResponseWriter) error
+}
+
+type GetCapacity200ResponseHeaders struct {
+	ETag string
+}
+
+type GetCapacity200JSONResponse struct {
+	Body    Capacity
+	Headers GetCapacity200ResponseHeaders
+}
+
+func (response GetCapacity200JSONResponse) VisitGetCapacityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("ETag", fmt.Sprint(response.Headers.ETag))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetCapacitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetCapacitydefaultApplicationProblemPlusJSONResponse) VisitGetCapacityResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5902,6 +6037,9 @@ type StrictServerInterface interface {
 	// EndBinding End a service binding
 	// (POST /v1/bindings/{binding_id}/end)
 	EndBinding(ctx context.Context, request EndBindingRequestObject) (EndBindingResponseObject, error)
+	// GetCapacity How many servers are free, held, bound and out of order
+	// (GET /v1/capacity)
+	GetCapacity(ctx context.Context, request GetCapacityRequestObject) (GetCapacityResponseObject, error)
 	// ListDecisions List decisions, newest first
 	// (GET /v1/decisions)
 	ListDecisions(ctx context.Context, request ListDecisionsRequestObject) (ListDecisionsResponseObject, error)
@@ -6208,6 +6346,31 @@ func (sh *strictHandler) EndBinding(ctx echo.Context, bindingID BindingID) error
 		return err
 	} else if validResponse, ok := response.(EndBindingResponseObject); ok {
 		return validResponse.VisitEndBindingResponse(ctx.Response())
+	} else if response != nil {
+		return fmt.Errorf("unexpected response type: %T", response)
+	}
+	return nil
+}
+
+// GetCapacity operation middleware
+func (sh *strictHandler) GetCapacity(ctx echo.Context, params GetCapacityParams) error {
+	var request GetCapacityRequestObject
+
+	request.Params = params
+
+	handler := func(ctx echo.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetCapacity(ctx.Request().Context(), request.(GetCapacityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetCapacity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		return err
+	} else if validResponse, ok := response.(GetCapacityResponseObject); ok {
+		return validResponse.VisitGetCapacityResponse(ctx.Response())
 	} else if response != nil {
 		return fmt.Errorf("unexpected response type: %T", response)
 	}
