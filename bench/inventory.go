@@ -133,12 +133,16 @@ func listed(tags []string) []string {
 	return tags
 }
 
-// keepFree is how many of twenty servers are left in a stock that is nearly sold.
-const keepFree = 1
+// Of twenty servers so many are left to be reserved. No inventory in use is free to the last server, and one that is makes
+// statistics that fit nothing that comes later.
+const (
+	leftOfFree       = 19
+	leftOfNearlySold = 1
+)
 
-// sell binds all but a twentieth of the stock, through the triggers of bindings.
-func (v *inventoryOf) sell(ctx context.Context, admin *pgxpool.Pool) error {
-	left := max(1, len(v.free)*keepFree/20)
+// sell binds what is not among that many of twenty, through the triggers of bindings.
+func (v *inventoryOf) sell(ctx context.Context, admin *pgxpool.Pool, ofTwenty int) error {
+	left := max(1, len(v.free)*ofTwenty/20)
 	sold := v.free[left:]
 	v.free = v.free[:left]
 	_, err := admin.Exec(ctx, `INSERT INTO bindings (organization_id, id, server_id, service_id, created_by_kind, server)

@@ -39,7 +39,7 @@ type Stock string
 
 // The stocks.
 const (
-	AllFree    Stock = "free"
+	AllFree    Stock = "free"        // but for one of twenty
 	NearlySold Stock = "nearly-sold" // nineteen of twenty are bound
 )
 

@@ -103,11 +103,13 @@ func (r *run) stage(ctx context.Context, n int) error {
 
 // stocked makes every measure that is asked for on one state of the stock.
 func (r *run) stocked(ctx context.Context, w *world, conditions Table) error {
+	left := leftOfFree
 	if conditions.Stock == NearlySold {
-		r.tell(r.done, r.total, fmt.Sprintf("selling most of %d servers", conditions.Servers))
-		if err := w.servers.sell(ctx, r.admin); err != nil {
-			return err
-		}
+		left = leftOfNearlySold
+	}
+	r.tell(r.done, r.total, fmt.Sprintf("selling %d of twenty of %d servers", 20-left, conditions.Servers))
+	if err := w.servers.sell(ctx, r.admin, left); err != nil {
+		return err
 	}
 	for _, conditions.Callers = range r.Callers {
 		for _, compared := range r.comparisons() {

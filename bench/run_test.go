@@ -162,7 +162,7 @@ func TestHistoryIsWhatTheProductLeaves(t *testing.T) {
 func TestNearlySoldIsNearlySold(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, 200)
-	require.NoError(t, w.servers.sell(t.Context(), w.admin))
+	require.NoError(t, w.servers.sell(t.Context(), w.admin, leftOfNearlySold))
 	require.Len(t, w.servers.free, 10)
 	require.Equal(t, 190, w.count(t, `SELECT FROM occupancy`))
 	c := w.limit()
