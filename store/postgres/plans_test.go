@@ -62,6 +62,53 @@ func TestPlansUseTheirIndexes(t *testing.T) {
 	}
 }
 
+// Statistics that were taken while nothing was held do not lead anybody astray when the shop opens: what is named by its
+// id is found by its id, and a customer's holds by the customer, not by reading whatever the organization holds.
+//
+// Requirements: R45
+func TestPlansOfTheMorning(t *testing.T) {
+	t.Parallel()
+	pool := postgrestest.New(t)
+	fill(t, pool)
+	for _, sql := range []string{
+		`UPDATE reservations SET state = 'expired', ended_at = clock_timestamp(), ended_by_kind = 'sweep' WHERE state = 'held'`,
+		`VACUUM (ANALYZE) reservations, bindings, occupancy`,
+		`INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, customer_ref, created_by_kind,
+				expires_at, max_expires_at, idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
+			SELECT organization_id, uuid_v7(), id, id, '1', 'customer', 'key', clock_timestamp() + interval '1 hour',
+				clock_timestamp() + interval '1 day', id, '\x00', 'k1', '{}', '{}', '{"v": 1}', id
+			FROM servers s WHERE NOT EXISTS (SELECT FROM occupancy o WHERE o.server_id = s.id)`,
+	} {
+		_, err := pool.Exec(t.Context(), sql)
+		require.NoError(t, err, sql)
+	}
+	id := newID()
+	tests := map[string]struct {
+		sql   string
+		args  []any
+		index string
+	}{
+		"expiry":                {expireHoldSQL, []any{"acme", id}, "reservations_pkey"},
+		"renewal":               {renewSQL, []any{"acme", id, "key", "k"}, "reservations_pkey"},
+		"cancellation":          {cancelSQL, []any{"acme", id, "key", "k", "other", nil}, "reservations_pkey"},
+		"take-over":             {takeOverSQL, []any{"acme", id, "key", "k", "why"}, "reservations_pkey"},
+		"binding":               {insertBindingSQL, []any{"acme", id, id, "service", "key", "k"}, "reservations_pkey"},
+		"conversion":            {convertSQL, []any{"acme", id, "key", "k", id, "service"}, "reservations_pkey"},
+		"customer's open holds": {policySQL, []any{"acme", "customer-7"}, "reservations_open_of_customer"},
+		"key":                   {keySQL, []any{"acme", "key-7"}, "reservations_one_per_key"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := explain(t, pool, tt.sql, tt.args...)
+			require.Contains(t, plan, tt.index, plan)
+			require.NotContains(t, plan, "reservations_one_held_per_server", plan)
+			require.NotContains(t, plan, "Seq Scan on reservations", plan)
+		})
+	}
+	require.Contains(t, explain(t, pool, expireDeadHoldSQL, "acme", id), "reservations_one_held_per_server", "the dead hold of a server")
+}
+
 // fill makes a busy organization: 4000 servers sold over and over, 2000 of them held now.
 func fill(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
