@@ -60,23 +60,27 @@ const maxBehind = 2 * time.Second
 // bringUp was called; of requests that wait for that together, one reads for all.
 func (t *tracked) bringUp(ctx context.Context, maxAge time.Duration, read Feed) error {
 	called := time.Now() //nolint:forbidigo // the age of what is in memory is no deadline of a reservation
-	for !t.readSince(called.Add(-maxAge)) {
-		select {
-		case t.reading <- struct{}{}:
-			return t.readNow(ctx, read)
-		default:
-		}
-		if maxAge > 0 && t.readSince(called.Add(-maxBehind)) {
-			return nil
-		}
-		select {
-		case t.reading <- struct{}{}:
-			<-t.reading // the sibling has finished
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if t.readSince(called.Add(-maxAge)) {
+		return nil
 	}
-	return nil
+	select {
+	case t.reading <- struct{}{}:
+		return t.readNow(ctx, read)
+	default:
+	}
+	if maxAge > 0 && t.readSince(called.Add(-maxBehind)) {
+		return nil
+	}
+	select {
+	case t.reading <- struct{}{}: // the sibling has finished
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if t.readSince(called.Add(-maxAge)) {
+		<-t.reading
+		return nil
+	}
+	return t.readNow(ctx, read)
 }
 
 // readNow is called by the one that has t.reading.
