@@ -44,7 +44,7 @@ type Standing struct {
 
 // Active returns the leases that count, the whole resource first, then by part.
 func (s Standing) Active() []Lease {
-	active := []Lease{}
+	active := make([]Lease, 0, len(s.Leases))
 	for _, l := range s.Leases {
 		if l.ActiveAt(s.Now) {
 			active = append(active, l)
