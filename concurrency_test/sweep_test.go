@@ -429,6 +429,37 @@ func TestSweepPassesOverLockedRows(t *testing.T) {
 	require.Equal(t, 2, swept(w, w.ctx, w.reservations))
 }
 
+// A sweep that moves its rows one by one looks at each again when it moves it: one that was renewed, cancelled or sold
+// since it was found due stays as it is.
+//
+// Requirements: R13, R60.
+func TestSweepOfOneLooksAgain(t *testing.T) {
+	t.Parallel()
+	meanwhile := map[string]string{
+		"renewed":   `UPDATE reservations SET expires_at = clock_timestamp() + interval '10 minutes'`,
+		"cancelled": `UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person', end_reason = 'other'`,
+	}
+	for name, sql := range meanwhile {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.servers(1)
+			r := w.held("a").Reservation
+			w.expire(r.ID)
+			store := postgres.NewReservations(w.pool)
+			due, err := store.DueAfter(w.ctx, reservation.Due{}, 10)
+			require.NoError(t, err)
+			require.Len(t, due, 1)
+			w.exec(sql)
+			before := w.state(r.ID)
+			moved, err := store.ExpireOne(w.ctx, due[0])
+			require.NoError(t, err)
+			require.False(t, moved)
+			require.Equal(t, before, w.state(r.ID))
+		})
+	}
+}
+
 // With the release switch off nothing new is sold, and what is dead still becomes expired and gives its server back.
 //
 // Requirements: R57, R56. Faults: F-D5.

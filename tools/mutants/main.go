@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -21,7 +22,7 @@ func main() {
 	table := flag.Bool("table", false, "print the table of docs/proof.md and run nothing")
 	flag.Parse()
 	if *table {
-		printTable()
+		fmt.Print(tableText())
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -40,9 +41,12 @@ func run(ctx context.Context, only string) error {
 		return err
 	}
 	defer remove()
+	if err := usable(tree, all()); err != nil {
+		return err
+	}
 	var survivors []string
 	tried := 0
-	for _, m := range slices.Concat(mutants, lockMutants) {
+	for _, m := range all() {
 		if !strings.Contains(m.name, only) {
 			continue
 		}
@@ -98,9 +102,6 @@ func (m mutant) try(ctx context.Context, tree string) (verdict, error) {
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(original), m.without); n != 1 {
-		return "", fmt.Errorf("the line to take out stands %d times in %s", n, m.file)
-	}
 	if v, out := m.runTest(ctx, tree); v != survived {
 		fmt.Fprintf(os.Stderr, "%s\n", out)
 		return failing, ctx.Err()
@@ -135,11 +136,35 @@ func (m mutant) runTest(ctx context.Context, tree string) (verdict, string) {
 	}
 }
 
-func printTable() {
-	fmt.Println("| promise | protection | file | taken out | test that goes red |\n|---|---|---|---|---|")
-	for _, m := range slices.Concat(mutants, lockMutants) {
-		fmt.Printf("| %s | %s | `%s` | `%s` | `%s` |\n", m.promise, m.name, m.file, oneLine(m.without), oneLine(m.test))
+// all are the entries of every list.
+func all() []mutant { return slices.Concat(mutants, lockMutants) }
+
+// usable tells, before anything is run, which entries a change of the product has made unusable.
+func usable(tree string, entries []mutant) error {
+	var faults []error
+	for _, m := range entries {
+		text, err := os.ReadFile(filepath.Join(tree, m.file))
+		switch n := strings.Count(string(text), m.without); {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("%s: there is no file %s", m.name, m.file))
+		case n != 1:
+			faults = append(faults, fmt.Errorf("%s: the text to take out stands %d times in %s, and must once: %s", m.name, n, m.file, oneLine(m.without)))
+		}
 	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("repair these entries of tools/mutants first:\n%w", errors.Join(faults...))
+}
+
+// tableText is the table of docs/proof.md.
+func tableText() string {
+	var b strings.Builder
+	b.WriteString("| promise | protection | file | taken out | test that goes red |\n|---|---|---|---|---|\n")
+	for _, m := range all() {
+		fmt.Fprintf(&b, "| %s | %s | `%s` | `%s` | `%s` |\n", m.promise, m.name, m.file, oneLine(m.without), oneLine(m.test))
+	}
+	return b.String()
 }
 
 // oneLine makes code fit for a cell of a table.

@@ -178,7 +178,7 @@ var mutants = []mutant{
 	},
 	{
 		"no_capacity only when nothing fits", "5", "allocation/catalog_overview.go",
-		"if p.kinds[i].Eligible() && k.nFree > 0 {", "if p.kinds[i].Eligible() && k.nFree > 1 {",
+		"if k.nFree > 0 {", "if k.nFree > 1 {",
 		races, "TestTwoKindsOfRefusal",
 	},
 	{
@@ -200,6 +200,46 @@ var mutants = []mutant{
 		"the sweep passes over what is locked", "3", "store/postgres/sweep.go",
 		"ORDER BY due.expires_at LIMIT $1 FOR UPDATE SKIP LOCKED", "ORDER BY due.expires_at LIMIT $1",
 		races, "TestSweepPassesOverLockedRows|TestChangeFirst",
+	},
+	{
+		"state guard in the sweep", "3", "store/postgres/sweep.go",
+		"AND r.state = 'held' AND r.expires_at <= clock_timestamp()\n\t\tRETURNING", "AND r.expires_at <= clock_timestamp()\n\t\tRETURNING",
+		races, "TestSweepOfOneLooksAgain",
+	},
+	{
+		"time guard in the sweep", "3", "store/postgres/sweep.go",
+		"AND r.state = 'held' AND r.expires_at <= clock_timestamp()\n\t\tRETURNING", "AND r.state = 'held'\n\t\tRETURNING",
+		races, "TestSweepOfOneLooksAgain",
+	},
+	{
+		"a commit with a warning is no commit", "4", "store/postgres/tx.go",
+		"case err == nil && committed && warned(server):", "case err == nil && committed && warned(server) && t == nil:",
+		races, "TestCommitWhoseWaitForTheStandbyIsCutOff",
+	},
+	{
+		"a commit of a failed transaction stored nothing", "4", "store/postgres/tx.go",
+		"case err == nil && committed:", "case err == nil:",
+		"store/postgres", "TestOtherErrorsAreNotRepeated",
+	},
+	{
+		"guard: final states are final", "1", core,
+		"WHEN (OLD.state <> 'held' AND (OLD.state, OLD.ended_at,", "WHEN (OLD.state = 'parked' AND (OLD.state, OLD.ended_at,",
+		races, "TestTransitionsOnlyLeaveHeld",
+	},
+	{
+		"guard: occupancy is written by bindings", "1", core,
+		"CREATE TRIGGER bindings_occupy AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION binding_occupies();", "",
+		races, "TestEveryNamedRuleIsRefused|TestPromoteNeverReleaseAndRewrite",
+	},
+	{
+		"guard: fences only grow", "1", core,
+		"WHEN (NEW.fence < OLD.fence OR NEW.generation < OLD.generation)", "WHEN (NEW.generation < OLD.generation)",
+		races, "TestEveryNamedRuleIsRefused",
+	},
+	{
+		"fences stay exact in JSON", "-", core,
+		"bigint MAXVALUE 9007199254740991 CACHE 1", "bigint CACHE 1",
+		"transport/httpapi", "TestIntegersAreExactEverywhere",
 	},
 	{
 		"sweep unique by period, not by arguments", "10", "sweeper/jobs.go",
