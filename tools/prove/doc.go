@@ -6,5 +6,6 @@
 //	go run ./tools/prove -table docs/proof.md   # and puts the table where that of an earlier run stands
 //	go run ./tools/prove -soak 1h      # the tests among the rows, again and again
 //
-// A row is a run of the model checker over docs/model, or a test of the repository in a longer form. It changes nothing.
+// A row is a run of the model checker over docs/model, a test of the repository in a longer form, or a fuzz target for some
+// seconds. It changes nothing, unless a fuzz target finds an input that breaks it: that is kept in its testdata.
 package main

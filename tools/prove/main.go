@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,9 +37,9 @@ func main() {
 	soak := flag.Duration("soak", 0, "run the tests among the rows again and again for so long")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	p := &prover{rows: append(modelRows(), testRows...), only: *only}
+	p := &prover{rows: slices.Concat(modelRows(), testRows, fuzzRows), only: *only}
 	if *soak > 0 {
-		p.rows, p.until = testRows, time.Now().Add(*soak)
+		p.rows, p.until = slices.Concat(testRows, fuzzRows), time.Now().Add(*soak)
 	}
 	err := p.prove(ctx)
 	if err == nil && *table != "" {

@@ -41,7 +41,8 @@ func newPage(caller identity.Caller, list string, filter any, size int64, token 
 		return p, nil
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	if err != nil || len(raw) <= boundLength || string(raw[:boundLength]) != string(p.bound) {
+	oneSpelling := base64.RawURLEncoding.EncodeToString(raw) == token // a decoder passes over line breaks
+	if err != nil || !oneSpelling || len(raw) <= boundLength || string(raw[:boundLength]) != string(p.bound) {
 		return page{}, errPageToken()
 	}
 	p.after = string(raw[boundLength:])

@@ -1,0 +1,55 @@
+package reservation
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"allocator/identity"
+)
+
+// FuzzHoldToken holds that no text but the one that was made for a hold opens it, whatever it is, and that a token
+// survives everything that is put before and behind its keys.
+//
+// Faults: F-A5.
+func FuzzHoldToken(f *testing.F) {
+	keys, err := ParseTokenKeys("a:" + strings.Repeat("00", 32) + ",b:" + strings.Repeat("11", 32))
+	require.NoError(f, err)
+	real := keys.Token("a", "acme", "res_1", 1)
+	for _, seed := range []string{real, real + "=", real + "\n", strings.ToUpper(real), real[:len(real)-1], strings.Replace(real, "hold_a_", "hold_b_", 1), "hold_a_", "hold__", "", "hold_a_\x00", real + real} {
+		f.Add(seed, "acme", "res_1", int64(1))
+	}
+	f.Add(real, "acme", "res_2", int64(1))
+	f.Add(real, "acm", "eres_1", int64(1))
+	f.Add(real, "acme", "res_1", int64(-1))
+	f.Fuzz(func(t *testing.T, text, org, id string, generation int64) {
+		if strings.Contains(org+id, "\x00") {
+			return // the separator is in no id
+		}
+		mine := text == keys.Token("a", identity.OrganizationID(org), ID(id), generation) || text == keys.Token("b", identity.OrganizationID(org), ID(id), generation)
+		require.Equal(t, mine, keys.Verify(text, identity.OrganizationID(org), ID(id), generation))
+		made := keys.Token("b", identity.OrganizationID(org), ID(id), generation)
+		require.True(t, keys.Verify(made, identity.OrganizationID(org), ID(id), generation))
+		require.False(t, keys.Verify(made, identity.OrganizationID(org), ID(id), generation+1))
+	})
+}
+
+// FuzzTokenKeys holds that a list of keys is read or refused, and that no refusal shows a secret.
+func FuzzTokenKeys(f *testing.F) {
+	for _, seed := range []string{"", "a:", "a:00", "A:" + strings.Repeat("00", 32), "a:" + strings.Repeat("zz", 32), "a:" + strings.Repeat("0f", 32) + ",", ":,:", "a:" + strings.Repeat("00", 32) + ", a:" + strings.Repeat("11", 32)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := ParseTokenKeys(text)
+		if err == nil {
+			require.True(t, keys.Verify(keys.Token(keys.Current(), "acme", "res_1", 1), "acme", "res_1", 1))
+			return
+		}
+		for entry := range strings.SplitSeq(text, ",") {
+			if _, secret, found := strings.Cut(entry, ":"); found && len(secret) >= 16 {
+				require.NotContains(t, err.Error(), secret)
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// fuzzFor is how long each target looks for inputs that nobody thought of. As ordinary tests they run over those that are
+// kept.
+const fuzzFor = 10 * time.Second
+
+// fuzzRows are the fuzz targets of the repository, each for a while. What breaks one is kept in its testdata/fuzz.
+var fuzzRows = []row{
+	{"fuzz: any bytes on the socket", fuzz("transport/httpapi", "FuzzRawHTTP")},
+	{"fuzz: any text in paths and queries", fuzz("transport/httpapi", "FuzzPath")},
+	{"fuzz: any body of an order", fuzz("transport/httpapi", "FuzzReservationBody")},
+	{"fuzz: keys of idempotency", fuzz("transport/httpapi", "FuzzIdempotencyKey")},
+	{"fuzz: page tokens", fuzz("transport/httpapi", "FuzzPageToken")},
+	{"fuzz: wishes to wait", fuzz("transport/httpapi", "FuzzPrefer")},
+	{"fuzz: tags of versions", fuzz("transport/httpapi", "FuzzIfMatch")},
+	{"fuzz: JSON, its syntax", fuzz("transport/httpapi/strictjson", "FuzzParse")},
+	{"fuzz: JSON, its schema", fuzz("transport/httpapi/strictjson", "FuzzCheck")},
+	{"fuzz: one fingerprint for one request", fuzz("allocation", "FuzzFingerprint")},
+	{"fuzz: hold tokens", fuzz("reservation", "FuzzHoldToken")},
+	{"fuzz: keys of hold tokens", fuzz("reservation", "FuzzTokenKeys")},
+	{"fuzz: API keys", fuzz("identity", "FuzzBearer")},
+	{"fuzz: SQLSTATE and constraints", fuzz("store/postgres", "FuzzSQLSTATE")},
+	{"fuzz: frames of the Redis door", fuzz("transport/redisport", "FuzzFrames")},
+	{"fuzz: options of SET", fuzz("transport/redisport", "FuzzSetOptions")},
+}
+
+// fuzz runs a target. The bound leaves time to compile it, which the first one needs.
+func fuzz(pkg, target string) func(ctx context.Context) result {
+	return func(ctx context.Context) result {
+		ctx, cancel := context.WithTimeout(ctx, fuzzFor+5*bound)
+		defer cancel()
+		said, err := command(ctx, ".", nil, "go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", fuzzFor.String(), "./"+pkg)
+		if err != nil {
+			return result{tried: err.Error(), output: said}
+		}
+		return result{tried: inputs(said), held: strings.Contains(said, "\nok  \t"), output: said}
+	}
+}
+
+var execs = regexp.MustCompile(`execs: (\d+)`)
+
+// inputs says how many were tried, of which Go tells every few seconds.
+func inputs(said string) string {
+	counts := execs.FindAllStringSubmatch(said, -1)
+	if len(counts) == 0 {
+		return "no inputs"
+	}
+	return counts[len(counts)-1][1] + " inputs"
+}
