@@ -11,8 +11,8 @@ import (
 //
 // Faults: F-A5, F-H3.
 func FuzzBearer(f *testing.F) {
-	real := bearer("key_0123456789abcdef0123456789abcdef", newSecret())
-	for _, seed := range []string{real, real + "\n", " " + real, real[:len(real)-1], "alk_", "alk_" + real, "ALK_" + real[4:], "", "\x00", real + "é"} {
+	made := bearer("key_0123456789abcdef0123456789abcdef", newSecret())
+	for _, seed := range []string{made, made + "\n", " " + made, made[:len(made)-1], "alk_", "alk_" + made, "ALK_" + made[4:], "", "\x00", made + "é"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -128,7 +128,7 @@ func TestOrganizationsStayApartUnderLoad(t *testing.T) {
 				}
 				patience := time.Minute
 				if n%3 == 0 {
-					patience = time.Duration(rand.IntN(5000)) * time.Microsecond //nolint:gosec // when a caller gives up
+					patience = time.Duration(rand.IntN(5000)) * time.Microsecond
 				}
 				status, answer := w.given(patience, w.key(mine+":all"), method, path, body, name)
 				if status >= 500 || strings.Contains(answer, others+"-") {
@@ -153,7 +153,10 @@ func TestInvalidChangesChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	server := w.edits("acme:all", w.post("acme:operator", "/v1/servers", fullServer).is(201, "").header.Get("Location"))
 	r := w.held()
-	before, rows := []string{w.get("acme:all", server).header.Get("ETag"), w.get("acme:orders", "/v1/reservations/"+r.text("id")).header.Get("ETag")}, w.written()
+	tags := func() []string {
+		return []string{w.get("acme:all", server).header.Get("ETag"), w.get("acme:orders", "/v1/reservations/"+r.text("id")).header.Get("ETag")}
+	}
+	before, rows := tags(), w.written()
 	for _, body := range []string{`{}`, `{"state":"sold"}`, `{"state":5}`, `{"memory":{"mib":-1}}`, `{"price":{"amount":"1"}}`, `{"name":7}`, `[]`, `null`, `{"position":"top"}`} {
 		w.patch(server, body, "If-Match", "*").is(400, "invalid_request")
 	}
@@ -163,7 +166,7 @@ func TestInvalidChangesChangeNothing(t *testing.T) {
 	for _, body := range []string{`{}`, `{"service_id":""}`, `{"service_id":5}`, `{"service_id":"s","server_id":"other"}`} {
 		w.act("acme:orders", r.text("id"), "convert", body).is(400, "invalid_request")
 	}
-	require.Equal(t, before, []string{w.get("acme:all", server).header.Get("ETag"), w.get("acme:orders", "/v1/reservations/"+r.text("id")).header.Get("ETag")})
+	require.Equal(t, before, tags())
 	require.Equal(t, rows, w.written())
 }
 
@@ -181,8 +184,8 @@ func TestCallersThatHangUpFindOutByTheirKey(t *testing.T) {
 	key := w.key("acme:checkout")
 	for i := range tries {
 		body := order(fmt.Sprint(i))
-		w.given(time.Duration(rand.IntN(20_000))*time.Microsecond, key, http.MethodPost, "/v1/reservations", body, fmt.Sprint("k", i)) //nolint:gosec // when a caller gives up
-		require.Eventually(t, func() bool {                                                                                            // 409 while the first one is still at work
+		w.given(time.Duration(rand.IntN(20_000))*time.Microsecond, key, http.MethodPost, "/v1/reservations", body, fmt.Sprint("k", i))
+		require.Eventually(t, func() bool { // 409 while the first one is still at work
 			status, answer := w.given(time.Minute, key, http.MethodPost, "/v1/reservations", body, fmt.Sprint("k", i))
 			return status == 200 || status == 201 || !strings.Contains(answer, "contended")
 		}, time.Minute, time.Millisecond)
