@@ -35,7 +35,9 @@ var fuzzRows = []row{
 }
 
 // fuzz runs a target.
-func fuzz(pkg, target string) func(ctx context.Context) result { return fuzzWithin(fuzzFor, pkg, target) }
+func fuzz(pkg, target string) func(ctx context.Context) result {
+	return fuzzWithin(fuzzFor, pkg, target)
+}
 
 // fuzzWithin is fuzz for another time. The bound leaves time to compile it, which the first one needs.
 func fuzzWithin(long time.Duration, pkg, target string) func(ctx context.Context) result {
