@@ -43,8 +43,8 @@ func (p *pass) freeze() FrozenPack {
 		p.packRoster()
 	}
 	pack := FrozenPack{Roster: p.packs.names, Sampled: p.packs.step > 1}
-	p.packing.Do(func() { p.judgment.reasons = p.packReasons() })
-	pack.Reasons = p.judgment.reasons
+	p.packing.Do(func() { p.reasons = p.packReasons() })
+	pack.Reasons = p.reasons
 	if p.own {
 		pack.Statuses = p.runs(p.symbol)
 		return pack
@@ -102,7 +102,7 @@ func (p *pass) runs(symbol func(e *entry) int) (runs []int) {
 	return runs
 }
 
-// changes lists what is to be changed in the base: place, symbol, place, symbol …
+// changes lists what is to be changed in the base, each place with its symbol.
 func (p *pass) changes() []int {
 	changes := make([]int, 0, 2*len(p.packs.changed))
 	for _, at := range p.packs.changed {

@@ -118,7 +118,7 @@ func (p FrozenPack) Unpack() (FrozenList, error) {
 }
 
 // symbols returns the symbol of each of n servers.
-func (p *FrozenPack) symbols(n int) ([]int, error) {
+func (p FrozenPack) symbols(n int) ([]int, error) {
 	if p.Base.Hash == nil {
 		return expand(p.Statuses, n)
 	}

@@ -27,7 +27,7 @@ type tally struct{ fails, unknown []int }
 
 func newTally() tally { return tally{make([]int, len(rules)), make([]int, len(rules))} }
 
-func (t tally) clone() tally { return tally{slices.Clone(t.fails), slices.Clone(t.unknown)} }
+func (t *tally) clone() *tally { return &tally{slices.Clone(t.fails), slices.Clone(t.unknown)} }
 
 // add counts n servers with that verdict.
 func (t *tally) add(v Verdict, n int) {

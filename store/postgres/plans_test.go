@@ -75,7 +75,7 @@ func TestPlansOfTheMorning(t *testing.T) {
 		`VACUUM (ANALYZE) reservations, bindings, occupancy`,
 		`INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, customer_ref, created_by_kind,
 				expires_at, max_expires_at, idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
-			SELECT organization_id, uuid_v7(), id, id, '1', 'customer', 'key', clock_timestamp() + interval '1 hour',
+			SELECT organization_id, uuid_v7(), id, id::text, '1', 'customer', 'key', clock_timestamp() + interval '1 hour',
 				clock_timestamp() + interval '1 day', id, '\x00', 'k1', '{}', '{}', '{"v": 1}', id
 			FROM servers s WHERE NOT EXISTS (SELECT FROM occupancy o WHERE o.server_id = s.id)`,
 	} {

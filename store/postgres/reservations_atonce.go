@@ -48,7 +48,7 @@ func reserveAtOnceSQL(asked allocation.RuleSet) string {
 	), decided AS (
 		INSERT INTO decisions (` + decisionColumnsWritten + `)
 		SELECT $1, $16, $5, $6, $7, $18, NULL, $4, $9, $10, $19, $20, $21, $22, $23, $24 FROM made
-	) SELECT * FROM made`
+	) SELECT id, fence, created_at, expires_at, max_expires_at, requirements, reason, server FROM made`
 }
 
 // ReserveAtOnce implements allocation.Store.
@@ -68,7 +68,7 @@ func (a *Allocations) ReserveAtOnce(
 		return nil, err
 	}
 	var r *reservation.Reservation
-	err = a.InTx(ctx, func(ctx context.Context, tx allocation.Tx) error {
+	err = a.InTx(ctx, func(_ context.Context, tx allocation.Tx) error {
 		r = nil
 		t := tx.(*reserving) //nolint:forcetypeassert // InTx makes nothing else
 		t.queue = append(t.queue, step{at: gate.ReserveAfterList},

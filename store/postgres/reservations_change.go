@@ -181,7 +181,8 @@ const insertBindingSQL = `WITH made AS (
 
 // The binding stands before the state changes; without it nothing is moved.
 var convertSQL = `WITH moved AS (
-		UPDATE reservations r SET state = 'converted', ended_at = clock_timestamp(), ended_by_kind = $3, ended_by = $4, version = version + 1
+		UPDATE reservations r
+		SET state = 'converted', ended_at = clock_timestamp(), ended_by_kind = $3, ended_by = $4, version = version + 1
 		WHERE organization_id = $1 AND id = $2 AND ` + isHeld + `
 			AND EXISTS (SELECT FROM bindings WHERE organization_id = $1 AND reservation_id = $2)
 		RETURNING *
