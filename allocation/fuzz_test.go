@@ -22,6 +22,10 @@ func FuzzFingerprint(f *testing.F) {
 	f.Add("a", "1", int64(1), "c", `{"memory":{"mib_min":1024}}`, "a", "1", int64(1), "c", `{"memory":{"mib_min":1025}}`)
 	f.Add(`a","order_line":"1`, "", int64(1), "", `{"tags_all":["a","b"]}`, "a", "1", int64(1), "", `{"tags_all":["b","a"]}`)
 	f.Add("\u2028", "<", int64(-1), "é", `{"price":{"currency":"EUR","monthly_max":"80.0"}}`, "\u2028", "<", int64(-1), "é", `{"price":{"currency":"EUR","monthly_max":"80.00"}}`)
+	f.Add("a", "1", int64(1), "c-1", `{}`, "a", "1", int64(1), "c-2", `{}`) // and one part at a time
+	f.Add("a", "1", int64(1), "c", `{}`, "a", "1", int64(2), "c", `{}`)
+	f.Add("a", "1", int64(1), "c", `{}`, "a", "2", int64(1), "c", `{}`)
+	f.Add("a", "1", int64(1), "c", `{}`, "b", "1", int64(1), "c", `{}`)
 	f.Fuzz(func(t *testing.T, order, line string, unit int64, customer, wanted, order2, line2 string, unit2 int64, customer2, wanted2 string) {
 		a, ok := fuzzedRequest(order, line, unit, customer, wanted)
 		b, okToo := fuzzedRequest(order2, line2, unit2, customer2, wanted2)

@@ -344,7 +344,7 @@ var mutants = []mutant{
 	},
 	{
 		"lease: the clock of the database", "-", "store/postgres/leases.go",
-		"seen.Now = r.now.Time.UTC()", "seen.Now = time.Now()",
+		"seen.Now = r.now.Time.UTC()", "",
 		"store/postgres", "TestLeasesGoByTheDatabasesClock",
 	},
 	{
