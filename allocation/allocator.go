@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -95,9 +96,22 @@ func pauseBefore(walk int) time.Duration {
 	return ceiling/2 + rand.N(ceiling/2) //nolint:gosec // jitter
 }
 
-// walk takes one request through one transaction. It returns nil without an error when the servers that fit were
-// others' at that moment and the caller is willing to wait, that is unless this walk is the last.
+// walk takes one request through one transaction, and through another one if it turns out that the catalog must be read
+// in full first: no transaction waits for that. It returns nil without an error when the servers that fit were others' at
+// that moment and the caller is willing to wait, that is unless this walk is the last.
 func (a *Allocator) walk(ctx context.Context, caller identity.Caller, req *Request, walks int, last bool) (*Outcome, error) {
+	for {
+		outcome, err := a.walkOnce(ctx, caller, req, walks, last)
+		if !errors.Is(err, errUnread) {
+			return outcome, err
+		}
+		if err := a.fill(ctx, caller.Organization); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (a *Allocator) walkOnce(ctx context.Context, caller identity.Caller, req *Request, walks int, last bool) (*Outcome, error) {
 	enabled := a.gate.Enabled(ctx, caller.Organization)
 	var claims claims
 	defer claims.release()
@@ -107,7 +121,7 @@ func (a *Allocator) walk(ctx context.Context, caller identity.Caller, req *Reque
 		return w
 	}
 	outcome, err := take(nil).atOnce(ctx, a.store)
-	if outcome == nil && err == nil {
+	if outcome == nil && (err == nil || errors.Is(err, errUnread)) { // many an answer needs no catalog
 		err = a.store.InTx(ctx, func(ctx context.Context, tx Tx) (err error) {
 			outcome, err = take(tx).run(ctx)
 			return err

@@ -3,6 +3,7 @@ package allocation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -47,13 +48,19 @@ type Capacity struct {
 // failure of the store.
 func (a *Allocator) Capacity(ctx context.Context, caller identity.Caller, by Grouping) (*Capacity, error) {
 	known := a.catalog.tracked(caller.Organization)
-	err := known.bringUp(ctx, 0, func(ctx context.Context, since Horizon) (News, error) {
-		return known.news(ctx, a.store, caller.Organization, since)
-	})
-	if err != nil {
-		return nil, err
+	for {
+		err := known.bringUp(ctx, 0, func(ctx context.Context, since Horizon) (News, error) {
+			return known.news(ctx, a.store, caller.Organization, since)
+		})
+		if errors.Is(err, errUnread) {
+			err = a.fill(ctx, caller.Organization)
+		} else if err == nil {
+			return known.capacity(by), nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return known.capacity(by), nil
 }
 
 // cell is where servers are counted together.

@@ -35,6 +35,8 @@ type tracked struct {
 	read time.Time // when the last read began, by this process's monotonic clock
 	lost time.Time // what was read before then is out of date
 	busy map[inventory.ServerID]int
+
+	filling *filling // nil: nobody reads everything
 }
 
 func newCatalog() *Catalog {
@@ -110,11 +112,15 @@ type source interface {
 	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
 }
 
-// news reads what is new, and everything if the database is not the one that it was.
+// news reads what is new. The error is errUnread if nothing is known so far, or if the database is not the one that it
+// was: then nothing that is known counts.
 func (x *index) news(ctx context.Context, from source, org identity.OrganizationID, since Horizon) (News, error) {
+	if since == 0 {
+		return News{}, errUnread
+	}
 	news, err := from.News(ctx, org, since)
 	if err == nil && x.forgetUnless(news.Epoch, news.At) {
-		return from.News(ctx, org, 0)
+		return News{}, errUnread
 	}
 	return news, err
 }

@@ -7,8 +7,8 @@ import (
 	"allocator/inventory"
 )
 
-// Feed reads what the database knows that a catalog does not: everything if since is 0, else what was changed by
-// transactions that were not over at that horizon, which may repeat what is known. It locks nothing.
+// Feed reads what the database knows that a catalog does not: what was changed by transactions that were not over at that
+// horizon, which may repeat what is known. It locks nothing.
 type Feed func(ctx context.Context, since Horizon) (News, error)
 
 // Horizon is a place in the history of the database: the oldest transaction that was not over when it was read.

@@ -61,7 +61,9 @@ type index struct {
 	now     time.Time // the database's clock when it was read last
 	horizon Horizon
 	epoch   string
-	roster  uint64 // grows whenever a server comes, or changes its kind or its name
+	filling bool              // the first read is under way
+	grown   map[int32][]int32 // by kind: the servers that came meanwhile
+	roster  uint64            // grows whenever a server comes, or changes its kind or its name
 
 	judged judgments
 	packs  packs
@@ -119,7 +121,10 @@ func (x *index) forgetUnless(epoch string, at time.Time) (forgotten bool) {
 
 // addServers takes in records, those of a kind that grows together at once.
 func (x *index) addServers(records []inventory.Server) {
-	grown := map[int32][]int32{}
+	grown := x.grown
+	if !x.filling {
+		grown = map[int32][]int32{}
+	}
 	for i := range records {
 		s := &records[i]
 		at, known := x.at[s.ID]
@@ -144,7 +149,15 @@ func (x *index) addServers(records []inventory.Server) {
 		e.name, e.rack, e.version = s.Name, s.Rack, s.Version
 		x.setStatus(at, status{state: s.State, hold: e.status.hold})
 	}
+	if !x.filling {
+		x.growAll(grown)
+	}
+}
+
+// growAll puts servers where they belong; one may have moved on meanwhile.
+func (x *index) growAll(grown map[int32][]int32) {
 	for k, members := range grown {
+		members = slices.DeleteFunc(members, func(member int32) bool { return x.servers[member].kind != k })
 		x.grow(x.kinds[k], members)
 	}
 }
@@ -196,6 +209,7 @@ func (x *index) grow(k *kind, members []int32) {
 	slices.SortFunc(k.order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(x.servers[a].hash, x.servers[b].hash), cmp.Compare(x.servers[a].id, x.servers[b].id))
 	})
+	k.order = slices.Compact(k.order)
 	k.hash = make([]uint64, len(k.order))
 	k.free = make([]uint64, (len(k.order)+63)/64)
 	k.nFree, k.taken = 0, [3]int{}

@@ -19,7 +19,10 @@ type Store interface {
 	// with it the reservation, its event and the decision, whose id it gives. It returns nil without an error if anything
 	// speaks against it; then nothing was written, and a walk tells what it was.
 	ReserveAtOnce(ctx context.Context, try Attempt, d *Decision) (*reservation.Reservation, error)
-	// News reads what a catalog does not know yet, as that of a Tx does.
+	// Everything reads, for a catalog that knows nothing, every server and what holds it, in pages that are statements of
+	// their own. It returns what was read before the first: where News goes on, which tells what changed between pages.
+	Everything(ctx context.Context, org identity.OrganizationID, page func(News)) (start News, err error)
+	// News reads what a catalog does not know yet, as that of a Tx does, all of it at the same instant.
 	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
 	// Snapshot reads every server of the organization and what holds it, in one statement.
 	Snapshot(ctx context.Context, org identity.OrganizationID) (Snapshot, error)
@@ -39,8 +42,7 @@ type Tx interface {
 	// of its own: the key; the advisory try-locks of key and order line; then, behind the locks, key and order line,
 	// the customer's open holds and the organization's policy.
 	Open(ctx context.Context, q Question) (*Opening, error)
-	// News reads what a catalog does not know yet: everything if since is 0, else what was changed by transactions that
-	// were not over at that horizon. It locks nothing.
+	// News reads what was changed by transactions that were not over at that horizon. It locks nothing.
 	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
 	// AskAgain asks key and order line in a new statement, which sees whatever has been committed meanwhile.
 	AskAgain(ctx context.Context, q Question) (Existing, error)

@@ -108,9 +108,12 @@ func addCounted(rt *rapid.T, pool *pgxpool.Pool, org identity.OrganizationID) []
 func counted(rt *rapid.T, pool *pgxpool.Pool, org identity.OrganizationID) []allocation.CapacityGroup {
 	rows, err := pool.Query(context.Background(), capacitySQL, org)
 	require.NoError(rt, err)
-	groups, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g allocation.CapacityGroup, err error) {
-		return g, row.Scan(&g.Site, &g.Model, &g.Servers, &g.Free, &g.Held, &g.Bound, &g.Out)
-	})
+	groups, err := pgx.CollectRows(rows, scanCounted)
 	require.NoError(rt, err)
 	return groups
+}
+
+func scanCounted(row pgx.CollectableRow) (g allocation.CapacityGroup, err error) {
+	err = row.Scan(&g.Site, &g.Model, &g.Servers, &g.Free, &g.Held, &g.Bound, &g.Out)
+	return g, err
 }

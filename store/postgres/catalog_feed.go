@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -29,24 +30,88 @@ const holdingsSinceSQL = `SELECT server_id, fence, false, version, state = 'held
 
 const serversSinceSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 AND s.changed_by >= $2::text::xid8`
 
-// What holds a server at present; ended reservations and bindings do not matter to who begins to look now.
-const holdingsNowSQL = `SELECT o.server_id, coalesce(b.fence, r.fence), o.binding_id IS NOT NULL, coalesce(b.version, r.version), true, r.expires_at
+// Pages go by the id of the server. What holds one at present is all that matters to who begins to look now; ended
+// reservations and bindings do not.
+const (
+	holdingsPageSQL = `SELECT o.server_id, coalesce(b.fence, r.fence), o.binding_id IS NOT NULL, coalesce(b.version, r.version), true, r.expires_at
 	FROM occupancy o
 	LEFT JOIN reservations r ON r.organization_id = o.organization_id AND r.id = o.reservation_id
 	LEFT JOIN bindings b ON b.organization_id = o.organization_id AND b.id = o.binding_id
-	WHERE o.organization_id = $1`
+	WHERE o.organization_id = $1 AND o.server_id >= $2 ORDER BY o.server_id LIMIT $3`
 
-const serversNowSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 ORDER BY s.id`
+	serversPageSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 AND s.id >= $2 ORDER BY s.id LIMIT $3`
+)
+
+// feedPage is how many servers a page has: far less than what a statement has time for.
+const feedPage = 10_000
+
+// Everything implements allocation.Store. Each page is read by a statement of its own over whatever connection is free, so
+// that no transaction stands open meanwhile. What is changed after the horizon was read may be in a page or not.
+func (a *Allocations) Everything(
+	ctx context.Context, org identity.OrganizationID, page func(allocation.News),
+) (start allocation.News, err error) {
+	if err := scanHorizon(a.pool.QueryRow(ctx, horizonSQL), &start); err != nil {
+		return start, translate(err)
+	}
+	err = a.pages(ctx, serversPageSQL, org, func(rows pgx.Rows) (last inventory.ServerID, n int, err error) {
+		servers, err := collectServers(rows)
+		if n = len(servers); n > 0 {
+			last = servers[n-1].ID
+			page(allocation.News{Servers: servers})
+		}
+		return last, n, err
+	})
+	if err != nil {
+		return start, err
+	}
+	return start, a.pages(ctx, holdingsPageSQL, org, func(rows pgx.Rows) (last inventory.ServerID, n int, err error) {
+		holdings, err := pgx.CollectRows(rows, scanHolding)
+		if n = len(holdings); n > 0 {
+			last = holdings[n-1].Server
+			page(allocation.News{Holdings: holdings})
+		}
+		return last, n, err
+	})
+}
+
+// pages reads one page after the other until one is not full.
+func (a *Allocations) pages(
+	ctx context.Context, sql string, org identity.OrganizationID, read func(rows pgx.Rows) (last inventory.ServerID, n int, err error),
+) error {
+	for from := (uuid.UUID{}); ; {
+		rows, err := a.pool.Query(ctx, sql, org, from, a.feedPage)
+		if err != nil {
+			return translate(err)
+		}
+		last, n, err := read(rows)
+		if err != nil || n < a.feedPage {
+			return translate(err)
+		}
+		if from, err = idAfter(last); err != nil || from == uuid.Nil {
+			return err
+		}
+	}
+}
+
+// idAfter is the smallest that is larger; the nil one behind the last there can be.
+func idAfter(server inventory.ServerID) (uuid.UUID, error) {
+	id, ok := parseID(serverIDPrefix, string(server))
+	if !ok {
+		return id, fmt.Errorf("%q is no id of a server", server)
+	}
+	for i := len(id) - 1; i >= 0; i-- {
+		if id[i]++; id[i] != 0 {
+			break
+		}
+	}
+	return id, nil
+}
 
 // News implements allocation.Tx.
 func (r *reserving) News(
 	ctx context.Context, org identity.OrganizationID, since allocation.Horizon,
 ) (news allocation.News, err error) {
-	if since == 0 {
-		err = r.send(ctx, newsSteps(&news, serversNowSQL, holdingsNowSQL, org)...)
-	} else {
-		err = r.send(ctx, newsSteps(&news, serversSinceSQL, holdingsSinceSQL, org, strconv.FormatUint(uint64(since), 10))...)
-	}
+	err = r.send(ctx, newsSteps(&news, org, since)...)
 	return news, err
 }
 
@@ -55,27 +120,24 @@ func (r *reserving) News(
 func (a *Allocations) News(
 	ctx context.Context, org identity.OrganizationID, since allocation.Horizon,
 ) (news allocation.News, err error) {
-	servers, holdings, args := serversNowSQL, holdingsNowSQL, []any{org}
-	if since != 0 {
-		servers, holdings, args = serversSinceSQL, holdingsSinceSQL, append(args, strconv.FormatUint(uint64(since), 10))
-	}
 	err = inTx(ctx, a.pool, func(_ context.Context, t *tx) error {
 		t.begun = true
-		t.queue = append([]step{{sql: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`}}, newsSteps(&news, servers, holdings, args...)...)
+		t.queue = append([]step{{sql: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`}}, newsSteps(&news, org, since)...)
 		return nil // all of it travels with the commit
 	})
 	return news, err
 }
 
 // newsSteps returns the steps that fill news: the horizon first, then the records, then who holds what.
-func newsSteps(news *allocation.News, serversSQL, holdingsSQL string, args ...any) []step {
+func newsSteps(news *allocation.News, org identity.OrganizationID, since allocation.Horizon) []step {
+	args := []any{org, strconv.FormatUint(uint64(since), 10)}
 	return []step{
 		{sql: horizonSQL, read: oneRow(new(bool), func(row pgx.Rows) error { return scanHorizon(row, news) })},
-		{sql: serversSQL, args: args, read: func(rows pgx.Rows) (err error) {
+		{sql: serversSinceSQL, args: args, read: func(rows pgx.Rows) (err error) {
 			news.Servers, err = collectServers(rows)
 			return err
 		}},
-		{sql: holdingsSQL, args: args, read: func(rows pgx.Rows) (err error) {
+		{sql: holdingsSinceSQL, args: args, read: func(rows pgx.Rows) (err error) {
 			news.Holdings, err = pgx.CollectRows(rows, scanHolding)
 			return err
 		}},

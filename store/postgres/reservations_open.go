@@ -18,13 +18,14 @@ type Allocations struct {
 	pool       *pgxpool.Pool
 	lists      *listCache
 	statements *statements
+	feedPage   int // servers in a page of Everything
 }
 
 var _ allocation.Store = (*Allocations)(nil)
 
 // NewAllocations makes the store.
 func NewAllocations(pool *pgxpool.Pool) *Allocations {
-	return &Allocations{pool: pool, lists: &listCache{}, statements: &statements{}}
+	return &Allocations{pool: pool, lists: &listCache{}, statements: &statements{}, feedPage: feedPage}
 }
 
 // InTx implements allocation.Store.

@@ -1,0 +1,201 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"allocator/allocation"
+	"allocator/identity"
+	"allocator/inventory"
+	"allocator/reservation"
+	"allocator/store/postgres/postgrestest"
+)
+
+// changesBetweenPages are of the servers 1 to 7, of which the pages before may have told already or not.
+var changesBetweenPages = []string{
+	`UPDATE servers SET state = 'maintenance', state_reason = 'fan' WHERE external_id = '1'`,
+	`UPDATE servers SET site = 'HEL1' WHERE external_id = '7'`,
+	`INSERT INTO servers (organization_id, id, source, external_id, site, state) VALUES ('acme', '00000000-0000-7000-8000-000000000000', 'test', 'first', 'FSN1', 'ready')`,
+	`INSERT INTO servers (organization_id, id, source, external_id, site, state) VALUES ('acme', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'test', 'last', 'FSN1', 'ready')`,
+	`UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person' WHERE server_id = (SELECT id FROM servers WHERE external_id = '2')`,
+	`UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person' WHERE server_id = (SELECT id FROM servers WHERE external_id = '5')`,
+	`INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, created_by_kind, expires_at, max_expires_at,
+			idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
+		SELECT 'acme', uuid_v7(), id, external_id || clock_timestamp(), '1', 'key', clock_timestamp() + interval '1 hour', clock_timestamp() + interval '1 day',
+			'k' || external_id || clock_timestamp(), '\x00', 'k1', '{}', '{}', '{"v": 1}', id FROM servers WHERE external_id IN ('3', '6')`,
+	`UPDATE bindings SET ended_at = clock_timestamp(), ended_by_kind = 'person' WHERE server_id = (SELECT id FROM servers WHERE external_id = '4')`,
+}
+
+// paging is the store, which lets a test work before each page.
+type paging struct {
+	*Allocations
+
+	before func(page int)
+	pages  int
+}
+
+// Everything implements allocation.Store.
+func (p *paging) Everything(
+	ctx context.Context, org identity.OrganizationID, page func(allocation.News),
+) (allocation.News, error) {
+	start, err := p.Allocations.Everything(ctx, org, func(n allocation.News) {
+		page(n)
+		p.before(p.pages)
+		p.pages++
+	})
+	return start, err
+}
+
+func fewServers(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool := postgrestest.New(t)
+	for _, sql := range []string{
+		`INSERT INTO organizations (id, name) VALUES ('acme', 'x')`,
+		`INSERT INTO servers (organization_id, id, source, external_id, site, state)
+			SELECT 'acme', uuid_v7(), 'test', n::text, 'FSN1', 'ready' FROM generate_series(1, 7) n`,
+		`INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, created_by_kind, expires_at, max_expires_at,
+				idempotency_key, fingerprint, token_key, requirements, reason, server, decision_id)
+			SELECT 'acme', uuid_v7(), id, external_id, '1', 'key', clock_timestamp() + interval '1 hour', clock_timestamp() + interval '1 day',
+				external_id, '\x00', 'k1', '{}', '{}', '{"v": 1}', id FROM servers WHERE external_id IN ('2', '5')`,
+		`INSERT INTO bindings (organization_id, id, server_id, service_id, created_by_kind, server)
+			SELECT 'acme', uuid_v7(), id, 'svc', 'person', '{"v": 1}' FROM servers WHERE external_id = '4'`,
+	} {
+		execute(t, pool, sql)
+	}
+	return pool
+}
+
+func (p *paging) allocator(t *testing.T) *allocation.Allocator {
+	t.Helper()
+	tokens, err := reservation.ParseTokenKeys("k1:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
+	require.NoError(t, err)
+	return allocation.New(p, open{}, tokens)
+}
+
+func acmeCounts(t *testing.T, pool *pgxpool.Pool) []allocation.CapacityGroup {
+	t.Helper()
+	rows, err := pool.Query(t.Context(), capacitySQL, "acme")
+	require.NoError(t, err)
+	groups, err := pgx.CollectRows(rows, scanCounted)
+	require.NoError(t, err)
+	return groups
+}
+
+var acme = identity.LocalCaller("acme", identity.Actor{Kind: identity.ActorSystem, ID: "test"})
+
+// The first read of a catalog goes by pages that are statements of their own. Whatever changes before any of them, nothing is
+// lost, and nothing is believed that is over.
+func TestFirstReadLosesNothingBetweenPages(t *testing.T) {
+	t.Parallel()
+	for at := range 5 {
+		pool := fewServers(t)
+		store := &paging{Allocations: NewAllocations(pool)}
+		store.feedPage = 2
+		store.before = func(page int) {
+			if page != at {
+				return
+			}
+			for _, sql := range changesBetweenPages {
+				_, err := pool.Exec(context.Background(), sql)
+				require.NoError(t, err, sql)
+			}
+		}
+		got, err := store.allocator(t).Capacity(t.Context(), acme, allocation.Grouping{Site: true, Model: true})
+		require.NoError(t, err)
+		require.Greater(t, store.pages, at, "the change was made")
+		require.Equal(t, acmeCounts(t, pool), got.Groups, "changed before page %d", at+1)
+	}
+}
+
+// Pages together are everything, whether the last one is full or not.
+func TestPagesAreEverything(t *testing.T) {
+	t.Parallel()
+	pool := fewServers(t)
+	execute(t, pool, `INSERT INTO servers (organization_id, id, source, external_id, site, state)
+		VALUES ('acme', '00000000-0000-0000-0000-000000000000', 'test', 'nil', 'FSN1', 'ready'), ('acme', 'ffffffff-ffff-ffff-ffff-ffffffffffff', 'test', 'last', 'FSN1', 'ready')`)
+	store := NewAllocations(pool)
+	for _, store.feedPage = range []int{1, 3, 4, 9, 100} {
+		seen, held := map[inventory.ServerID]int{}, 0
+		start, err := store.Everything(t.Context(), "acme", func(n allocation.News) {
+			require.LessOrEqual(t, max(len(n.Servers), len(n.Holdings)), store.feedPage)
+			require.Zero(t, n.Horizon, "nobody may go on from the middle")
+			for _, s := range n.Servers {
+				seen[s.ID]++
+			}
+			held += len(n.Holdings)
+		})
+		require.NoError(t, err)
+		require.NotZero(t, start.Horizon)
+		require.Len(t, seen, 9)
+		for id, times := range seen {
+			require.Equal(t, 1, times, id)
+		}
+		require.Equal(t, 3, held)
+	}
+}
+
+// A caller that cannot wait as long as the first read takes does not end it: those who come later find it done.
+func TestFirstReadOutlivesItsCaller(t *testing.T) {
+	t.Parallel()
+	pool := fewServers(t)
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	store := &paging{Allocations: NewAllocations(pool)}
+	store.before = func(page int) {
+		if page == 0 {
+			close(begun)
+			<-goOn
+		}
+	}
+	allocator := store.allocator(t)
+	hasty, leave := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := allocator.Capacity(hasty, acme, allocation.Grouping{})
+		left <- err
+	}()
+	<-begun
+	leave()
+	require.ErrorIs(t, <-left, context.Canceled)
+	patient := make(chan *allocation.Outcome, 1)
+	go func() {
+		outcome, err := allocator.Reserve(t.Context(), acme, allocation.Request{
+			IdempotencyKey: "k", Order: reservation.OrderLine{OrderID: "o", Line: "1", Unit: 1},
+		})
+		require.NoError(t, err)
+		patient <- outcome
+	}()
+	close(goOn)
+	require.Equal(t, allocation.OutcomeReserved, (<-patient).Code)
+	require.Equal(t, 2, store.pages, "the servers and what holds them, once")
+}
+
+// What a read brought that failed in the middle is not kept: the next one may be of another database.
+func TestFailedFirstReadLeavesNothing(t *testing.T) {
+	t.Parallel()
+	pool := fewServers(t)
+	store := &paging{Allocations: NewAllocations(pool)}
+	store.feedPage = 2
+	whole := store.Allocations
+	closed := postgrestest.New(t)
+	closed.Close()
+	store.before = func(page int) {
+		if page == 1 {
+			store.Allocations.pool = closed
+		}
+	}
+	allocator := store.allocator(t)
+	_, err := allocator.Capacity(t.Context(), acme, allocation.Grouping{})
+	require.Error(t, err)
+	store.before = func(int) {}
+	whole.pool = pool
+	_, err = pool.Exec(t.Context(), `SET session_replication_role = replica; DELETE FROM servers WHERE external_id = '1';
+		RESET session_replication_role`, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	got, err := allocator.Capacity(t.Context(), acme, allocation.Grouping{Site: true, Model: true})
+	require.NoError(t, err)
+	require.Equal(t, acmeCounts(t, pool), got.Groups)
+}
