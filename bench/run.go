@@ -226,7 +226,8 @@ func (r *run) compareReading(ctx context.Context, w *world, table Table) error {
 	get := func(name, url string) way {
 		return inProcess(name, func(*world) *contender { return d.get(name, url) })
 	}
-	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("capacity", d.url+"/v1/capacity?group_by=site,model")), d.close())
+	capacity := d.url + "/v1/capacity?group_by=site,model"
+	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("capacity", capacity)), d.close())
 }
 
 // note says once what was not measured, and why.

@@ -80,7 +80,9 @@ func TestCapacityIsATable(t *testing.T) {
 	}
 	require.Equal(t, [][]string{
 		{"SITE", "MODEL", "FREE", "HELD", "BOUND", "OUT", "ALL"},
-		{"FSN1", "-", "2", "0", "1", "0", "3"}, {"HEL1", "-", "0", "-", "-", "-", "-"}, {"all", "-", "2", "0", "1", "0", "3"},
+		{"FSN1", "-", "2", "0", "1", "0", "3"},
+		{"HEL1", "-", "0", "-", "-", "-", "-"},
+		{"all", "-", "2", "0", "1", "0", "3"},
 	}, lines)
 	require.Equal(t, exitDone, inProcess(t, env, "servers", "capacity", "--by", "site").code)
 	require.Equal(t, "/v1/capacity?group_by=site", <-asked)

@@ -72,12 +72,12 @@ func TestCapacityIsWhatSQLCounts(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(rt, "answers") {
 			for range rapid.IntRange(0, 6).Draw(rt, "changes") {
 				change := rapid.SampledFrom([]string{"hold", "dead", "cancel", "die", "sell", "end", "ready", "broken", "model", "no model"}).Draw(rt, "change")
-				_, _ = pool.Exec(context.Background(), capacityChanges[change], org, rapid.SampledFrom(servers).Draw(rt, "server"))
+				_, _ = pool.Exec(t.Context(), capacityChanges[change], org, rapid.SampledFrom(servers).Draw(rt, "server"))
 			}
 			fresh := allocation.New(NewAllocations(pool), open{}, tokens)
 			want := counted(rt, pool, org)
 			for _, a := range []*allocation.Allocator{old, fresh} {
-				got, err := a.Capacity(context.Background(), caller, allocation.Grouping{Site: true, Model: true})
+				got, err := a.Capacity(t.Context(), caller, allocation.Grouping{Site: true, Model: true})
 				require.NoError(rt, err)
 				require.Equal(rt, want, got.Groups)
 				var total allocation.Count

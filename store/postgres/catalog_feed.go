@@ -79,7 +79,7 @@ func (a *Allocations) pages(
 	ctx context.Context, sql string, org identity.OrganizationID, read func(rows pgx.Rows) (last inventory.ServerID, n int, err error),
 ) error {
 	for from := (uuid.UUID{}); ; {
-		rows, err := a.pool.Query(ctx, sql, org, from, a.feedPage)
+		rows, err := a.pool.Query(ctx, sql, org, from, a.feedPage) //nolint:rowserrcheck // read asks
 		if err != nil {
 			return translate(err)
 		}
@@ -122,7 +122,7 @@ func (a *Allocations) News(
 ) (news allocation.News, err error) {
 	err = inTx(ctx, a.pool, func(_ context.Context, t *tx) error {
 		t.begun = true
-		t.queue = append([]step{{sql: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`}}, newsSteps(&news, org, since)...)
+		t.queue = append([]step{{sql: `BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ`}}, newsSteps(&news, org, since)...)
 		return nil // all of it travels with the commit
 	})
 	return news, err

@@ -100,7 +100,7 @@ func TestFirstReadLosesNothingBetweenPages(t *testing.T) {
 				return
 			}
 			for _, sql := range changesBetweenPages {
-				_, err := pool.Exec(context.Background(), sql)
+				_, err := pool.Exec(t.Context(), sql)
 				require.NoError(t, err, sql)
 			}
 		}
@@ -160,15 +160,16 @@ func TestFirstReadOutlivesItsCaller(t *testing.T) {
 	<-begun
 	leave()
 	require.ErrorIs(t, <-left, context.Canceled)
-	patient := make(chan *allocation.Outcome, 1)
+	patient, failed := make(chan *allocation.Outcome, 1), make(chan error, 1)
 	go func() {
 		outcome, err := allocator.Reserve(t.Context(), acme, allocation.Request{
 			IdempotencyKey: "k", Order: reservation.OrderLine{OrderID: "o", Line: "1", Unit: 1},
 		})
-		require.NoError(t, err)
+		failed <- err
 		patient <- outcome
 	}()
 	close(goOn)
+	require.NoError(t, <-failed)
 	require.Equal(t, allocation.OutcomeReserved, (<-patient).Code)
 	require.Equal(t, 2, store.pages, "the servers and what holds them, once")
 }
@@ -184,7 +185,7 @@ func TestFailedFirstReadLeavesNothing(t *testing.T) {
 	closed.Close()
 	store.before = func(page int) {
 		if page == 1 {
-			store.Allocations.pool = closed
+			store.pool = closed
 		}
 	}
 	allocator := store.allocator(t)

@@ -107,7 +107,7 @@ func (s *Leases) Standing(ctx context.Context, organization, resource string) (l
 // edits asks for it every few seconds: it is planned once, which for one resource gives the least work when it is named by
 // itself, and nothing is sorted.
 const (
-	standingSQL = `SELECT clock_timestamp(), '', '', '', '', '', NULL::timestamptz, NULL::timestamptz, 0::bigint UNION ALL
+	standingSQL = `SELECT clock_timestamp(), '', '', '', '', '', NULL::timestamptz, CAST(NULL AS timestamptz), 0::bigint UNION ALL
 	SELECT NULL, l.resource, l.part, l.holder_id, l.holder_name, l.credential, l.acquired_at, l.expires_at, l.version
 	FROM leases l WHERE l.organization_id = $1 AND l.resource `
 	standingOneSQL  = standingSQL + `= $2`
