@@ -43,3 +43,11 @@ func TestInputsAreCounted(t *testing.T) {
 	require.Equal(t, "7 inputs", inputs("fuzz: elapsed: 0s, execs: 3 (1/sec)\nfuzz: elapsed: 1s, execs: 7 (1/sec)\nPASS\n"))
 	require.Equal(t, none, inputs("ok"))
 }
+
+// TestEndOfTheTimeIsNoFailure tells Go's own end from what a target says of an input.
+func TestEndOfTheTimeIsNoFailure(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, outOfTime, "fuzz: elapsed: 10s, execs: 5\n--- FAIL: FuzzBearer (10.46s)\n    context deadline exceeded\nFAIL\nexit status 1\n")
+	require.NotRegexp(t, outOfTime, "\n--- FAIL: FuzzBearer (0.10s)\n    --- FAIL: FuzzBearer (0.00s)\n        x_test.go:1: context deadline exceeded\n    Failing input written to testdata\nFAIL\n")
+	require.NotRegexp(t, outOfTime, "\n--- FAIL: FuzzBearer (9.10s)\n    fuzzing process hung or terminated unexpectedly: exit status 2\nFAIL\n")
+}
