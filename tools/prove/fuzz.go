@@ -49,7 +49,8 @@ func fuzzWithin(long time.Duration, pkg, target string) func(ctx context.Context
 			return result{tried: err.Error(), output: said}
 		}
 		count := inputs(said)
-		return result{tried: count, held: count != none && (strings.Contains(said, "\nok  \t") || outOfTime.MatchString(said)), output: said}
+		held := strings.Contains(said, "\nok  \t") || outOfTime.MatchString(said)
+		return result{tried: count, held: held && count != none, output: said}
 	}
 }
 
