@@ -27,6 +27,7 @@ type guard struct {
 	failed error  // why nothing more will be read
 
 	given   int    // commands handed over
+	moved   bool   // something was handed over since the network was last asked
 	faultAt int    // the number of the one that stands for a fault of frames; 0: there was none
 	fault   string // that fault
 	known   bool   // AUTH was accepted
@@ -116,19 +117,30 @@ func (g *guard) handOver() bool {
 			break
 		}
 	}
+	g.moved = g.moved || len(g.ready) > 0
 	return len(g.ready) > 0
+}
+
+// patience is how long the client may take to send something; zero: the deadline that stands goes on. The rest of a
+// command has its time from its first part on. But while commands before it were served nobody read, and that time was
+// not the client's: without a new deadline a steady pipeline of slow commands would be cut.
+func (g *guard) patience() time.Duration {
+	moved := g.moved
+	g.moved = false
+	switch {
+	case g.frames.begun() && moved:
+		return g.limits.Slow
+	case g.frames.begun():
+		return 0
+	case !g.known:
+		return g.limits.Stranger
+	}
+	return g.limits.Idle
 }
 
 // fill reads what the client sends, within the time that it has.
 func (g *guard) fill() error {
-	patience := g.limits.Idle
-	switch {
-	case g.frames.begun():
-		patience = 0 // the deadline of the first part stands
-	case !g.known:
-		patience = g.limits.Stranger
-	}
-	if patience > 0 {
+	if patience := g.patience(); patience > 0 {
 		if err := g.SetReadDeadline(time.Now().Add(patience)); err != nil {
 			return err
 		}

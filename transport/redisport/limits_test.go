@@ -105,6 +105,33 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// slow is a store in which every look takes its time.
+type slow struct {
+	redisport.Locks
+
+	takes time.Duration
+}
+
+func (s slow) Look(context.Context, string, string) (*locking.Entry, error) {
+	time.Sleep(s.takes)
+	return nil, nil
+}
+
+// A pipeline whose work takes longer than a client has for the rest of one command is answered to its end: the part that
+// waits behind the work is not held against the client. One that sends the rest of a command too late is still let go.
+func TestSlowPipelineIsNotCut(t *testing.T) {
+	t.Parallel()
+	const depth, cost, rest = 1000, 5 * time.Millisecond, time.Second // the work takes five times what the rest may
+	w := newWorld(t, withLimits(redisport.Limits{Slow: rest, Idle: time.Hour}), withDeps(func(d *redisport.Deps) { d.Locks = slow{d.Locks, cost} }))
+	c := w.client("acme:orders")
+	c.raw(strings.Repeat(encode("GET", "lock:k"), depth))
+	for i := range depth {
+		require.Equal(t, "$-1\r\n", c.reply(), "reply %d", i)
+	}
+	c.raw(encode("GET", "lock:k") + "*2\r\n$3\r\nGE")
+	require.Equal(t, "$-1\r\n", c.ended(), "nobody waits for the rest for ever")
+}
+
 // panicking is a store whose look at one key is a fault of the program.
 type panicking struct {
 	redisport.Locks
