@@ -9,7 +9,8 @@ type Store interface {
 	// lock's time-out cancelled the claim or when fn did. Within an application's own transaction it is a savepoint, and the
 	// resource stays taken until that transaction is over.
 	Claim(ctx context.Context, organization, resource string, fn func(ctx context.Context, tx Tx) error) error
-	// Change runs fn in one transaction that is no claim: it waits for no claim, and no claim for it.
+	// Change runs fn in one transaction that is no claim: it waits for no claim, and no claim for it. After a deadlock fn
+	// runs again from the start, in a new transaction, except within an application's own.
 	Change(ctx context.Context, organization, resource string, fn func(ctx context.Context, tx Tx) error) error
 	// Standing reads the leases of a resource without a transaction.
 	Standing(ctx context.Context, organization, resource string) (Standing, error)

@@ -54,14 +54,22 @@ func (s *Leases) Claim(
 	}))
 }
 
-// Change implements lease.Store.
+// Change implements lease.Store. A claim writes its rows in another order, so that the two can meet in a deadlock.
 func (s *Leases) Change(
 	ctx context.Context, organization, resource string, fn func(ctx context.Context, tx lease.Tx) error,
 ) error {
-	err := s.run(ctx, func(tx pgx.Tx) error {
-		return fn(ctx, &leasing{tx: tx, organization: organization, resource: resource})
-	})
-	return wrapped("give a lease back", err)
+	for repeats := 0; ; repeats++ {
+		err := s.run(ctx, func(tx pgx.Tx) error {
+			return fn(ctx, &leasing{tx: tx, organization: organization, resource: resource})
+		})
+		// The locks of a transaction around a savepoint stay, so that only its owner can repeat it.
+		if s.inside || clashOf(err) != clashRepeat || errors.Is(err, reservation.ErrOutcomeUnknown) || repeats == maxRepeats {
+			return wrapped("give a lease back", err)
+		}
+		if err := pause(ctx, repeats); err != nil {
+			return err
+		}
+	}
 }
 
 // run runs fn in a transaction or a savepoint of its own.

@@ -561,6 +561,64 @@ func TestLostRacesAreTriedAgain(t *testing.T) {
 	}
 }
 
+// deadlocked is a store whose changes meet so many clashes after they were made and before they are committed.
+type deadlocked struct {
+	*Leases
+	state   string
+	clashes int
+	tries   int
+}
+
+func (d *deadlocked) Change(ctx context.Context, organization, resource string, fn func(ctx context.Context, tx lease.Tx) error) error {
+	return d.Leases.Change(ctx, organization, resource, func(ctx context.Context, tx lease.Tx) error {
+		if err := fn(ctx, tx); err != nil {
+			return err
+		}
+		if d.tries++; d.tries > d.clashes {
+			return nil
+		}
+		_, err := tx.(*leasing).tx.Exec(ctx, `DO $$ BEGIN RAISE EXCEPTION 'made by the test' USING ERRCODE = '`+d.state+`'; END $$`)
+		return err
+	})
+}
+
+// Giving back after a deadlock, as with a claim that writes the same rows in another order, is done again and tells what the
+// last try did. Within an application's own transaction it is left to that.
+//
+// Requirements: E22.
+func TestGivingBackIsRepeatedAfterADeadlock(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	for name, tt := range map[string]struct {
+		state          string
+		clashes, tries int
+		done           bool
+	}{
+		"a deadlock":                      {"40P01", 3, 4, true},
+		"a serialization failure":         {"40001", 1, 2, true},
+		"deadlocks without an end":        {"40P01", 9, 4, false},
+		"a statement that takes too long": {"57014", 1, 1, false},
+	} {
+		whole, part := b.acquire("anna", keyOf("rack:"+name), 60), b.acquire("anna", keyOf("rack:"+name, "u1"), 60)
+		store := &deadlocked{Leases: NewLeases(b.pool), state: tt.state, clashes: tt.clashes}
+		left, err := lease.NewService(store, b.rights).Leave(t.Context(), writer("anna"), whole.Key.Resource)
+		require.Equal(t, tt.tries, store.tries, name)
+		if !tt.done {
+			require.ErrorIs(t, err, reservation.ErrUnavailable, name)
+			require.Equal(t, []string{":anna", "u1:anna"}, b.present(whole.Key.Resource), name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, []lease.Lease{whole, part}, left, name)
+		require.Empty(t, b.present(whole.Key.Resource), name)
+	}
+	b.acquire("anna", keyOf("rack:inside"), 60)
+	inside := &deadlocked{Leases: LeasesIn(b.begin(t)), state: "40P01", clashes: 1}
+	_, err := lease.NewService(inside, b.rights).Release(t.Context(), writer("anna"), keyOf("rack:inside"))
+	require.ErrorIs(t, err, reservation.ErrUnavailable)
+	require.Equal(t, 1, inside.tries)
+}
+
 // Claims on one resource run one after the other: the second waits for the first, and reads what that wrote. So of two
 // holders who ask for the whole and for a part at the same instant exactly one gets it. The first is an application's own
 // transaction here: the claim is a savepoint in it, and the resource stays taken until it commits. Claims on other

@@ -54,11 +54,19 @@ func inTx(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, 
 		if err == nil || clashOf(err) != clashRepeat || repeats == maxRepeats {
 			return translate(err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(rand.N(time.Duration(repeats+1) * 10 * time.Millisecond)): //nolint:gosec // jitter
+		if err := pause(ctx, repeats); err != nil {
+			return err
 		}
+	}
+}
+
+// pause lets the other side of a clash go on before the next try.
+func pause(ctx context.Context, repeats int) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rand.N(time.Duration(repeats+1) * 10 * time.Millisecond)): //nolint:gosec // jitter
+		return nil
 	}
 }
 
