@@ -47,17 +47,23 @@ func TestEveryRequirementIsTested(t *testing.T) {
 	require.Empty(t, missing, "no test names these statements of docs/requirements.md; see requirements_test.go for how")
 }
 
-// TestEveryStatementOfLeasesIsTested: section E is built whole, so each of its numbers is named.
-func TestEveryStatementOfLeasesIsTested(t *testing.T) {
+// TestEveryStatementOfDoorAndLeasesIsTested: sections D and E are built whole, so each of their numbers is named.
+func TestEveryStatementOfDoorAndLeasesIsTested(t *testing.T) {
 	t.Parallel()
-	tested := testedRequirements(t)
-	var missing []string
-	for n := 1; n <= 31; n++ {
-		if number := fmt.Sprintf("E%02d", n); len(tested[number]) == 0 {
-			missing = append(missing, number)
+	tested, text := testedRequirements(t), readText(t, "docs/requirements.md")
+	stated := func(number string) bool { return strings.Contains(text, "\n- "+number+" ") || strings.Contains(text, ". "+number+" ") }
+	for section, last := range map[string]int{"D": 20, "E": 31} {
+		var missing []string
+		for n := 1; n <= last; n++ {
+			number := fmt.Sprintf("%s%02d", section, n)
+			require.True(t, stated(number), number)
+			if len(tested[number]) == 0 {
+				missing = append(missing, number)
+			}
 		}
+		require.Empty(t, missing, "no test names these statements of section %s", section)
+		require.False(t, stated(fmt.Sprintf("%s%02d", section, last+1)), "section %s goes on", section)
 	}
-	require.Empty(t, missing, "no test names these statements of section E")
 }
 
 // TestNamedRequirementsExist finds a mistyped number, and an exception that has become untrue.
