@@ -51,7 +51,9 @@ func TestEveryRequirementIsTested(t *testing.T) {
 func TestEveryStatementOfDoorAndLeasesIsTested(t *testing.T) {
 	t.Parallel()
 	tested, text := testedRequirements(t), readText(t, "docs/requirements.md")
-	stated := func(number string) bool { return strings.Contains(text, "\n- "+number+" ") || strings.Contains(text, ". "+number+" ") }
+	stated := func(number string) bool {
+		return strings.Contains(text, "\n- "+number+" ") || strings.Contains(text, ". "+number+" ")
+	}
 	for section, last := range map[string]int{"D": 20, "E": 31} {
 		var missing []string
 		for n := 1; n <= last; n++ {
