@@ -2,8 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"crypto/rand"
 	"os/user"
 	"regexp"
 	"time"
@@ -34,8 +33,8 @@ func editing(ctx context.Context, api *client.ClientWithResponses, serverID stri
 	return do(holder)
 }
 
-// editHolder names this run, so that two runs of one person exclude each other.
-func editHolder() string { return fmt.Sprintf("command-line-%d", os.Getpid()) }
+// editHolder names this run, so that two runs of one person exclude each other. In containers each has the process id 1.
+func editHolder() string { return "command-line-" + rand.Text() }
 
 var nameless = regexp.MustCompile(`[[:cntrl:]]`)
 

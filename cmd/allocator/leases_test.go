@@ -58,6 +58,16 @@ func TestLeasesOverTwoProcesses(t *testing.T) {
 	second.end(syscall.SIGTERM)
 }
 
+// Two runs of one process id, as in two containers, are two holders.
+//
+// Requirements: E08.
+func TestEachRunOfTheCommandLineIsAHolder(t *testing.T) {
+	t.Parallel()
+	one, another := editHolder(), editHolder()
+	require.NotEqual(t, one, another)
+	require.Regexp(t, `^command-line-[A-Z2-7]{26}$`, one)
+}
+
 func apiOf(t *testing.T, env []string) *client.ClientWithResponses {
 	t.Helper()
 	api, err := client.New(strings.TrimPrefix(env[0], "ALLOCATOR_URL="), strings.TrimPrefix(env[1], "ALLOCATOR_API_KEY="))
