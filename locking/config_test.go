@@ -3,9 +3,11 @@ package locking
 import (
 	"context"
 	"net"
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"allocator/locking/redistest"
@@ -138,4 +140,34 @@ func TestDeclarationMistakesAreNamed(t *testing.T) {
 
 	_, err = NewScheduler(SchedulerOptions{Jobs: []Job{audit(NodeLocal)}, Config: Config{Margin: 200 * time.Hour}, Log: silent})
 	require.ErrorContains(t, err, "expected run time, jitter and margin together: ttl_ms must be")
+}
+
+// A standby has advisory locks of its own. Of several addresses the one that takes writes is wanted, unless the URL says
+// which is.
+//
+// Requirements: L36.
+func TestPostgresLocksWantThePrimary(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		url  string
+		asks any // what a connection must pass; nil: anything answers
+	}{
+		"one address":                {"postgres://u@a:5432/d", nil},
+		"one address, TLS or not":    {"postgres://u@a:5432/d?sslmode=prefer", nil},
+		"two hosts":                  {"postgres://u@a:5432,b:5432/d?sslmode=disable", pgconn.ValidateConnectTargetSessionAttrsReadWrite},
+		"two ports":                  {"postgres://u@a:5432,a:5433/d?sslmode=disable", pgconn.ValidateConnectTargetSessionAttrsReadWrite},
+		"two hosts, and which it is": {"postgres://u@a,b/d?target_session_attrs=primary", pgconn.ValidateConnectTargetSessionAttrsPrimary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config, err := postgresConnection(tt.url)
+			require.NoError(t, err)
+			if tt.asks == nil {
+				require.Nil(t, config.ValidateConnect)
+				return
+			}
+			require.NotNil(t, config.ValidateConnect)
+			require.Equal(t, reflect.ValueOf(tt.asks).Pointer(), reflect.ValueOf(config.ValidateConnect).Pointer())
+		})
+	}
 }

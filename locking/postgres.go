@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // BackendPostgres is the name of the backend that locks in a PostgreSQL database.
@@ -65,13 +67,23 @@ func OpenPostgres(config PostgresConfig, log *slog.Logger) (*Postgres, error) {
 	return p, nil
 }
 
-// postgresConnection does not pass on why a URL cannot be read, because that might show the password.
+// postgresConnection does not pass on why a URL cannot be read, because that might show the password. Of several addresses
+// it wants the one that takes writes, unless the URL says otherwise: a standby has advisory locks of its own, which exclude
+// nobody at the primary.
 func postgresConnection(url string) (*pgx.ConnConfig, error) {
 	connection, err := pgx.ParseConfig(url)
 	if url == "" || err != nil { // the driver takes an empty one for "what the environment says"
 		return nil, errors.New("pg.url cannot be read: write postgres://user:password@host:5432/database")
 	}
+	if connection.ValidateConnect == nil && severalHosts(connection) {
+		connection.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
 	return connection, nil
+}
+
+// severalHosts passes over the fallbacks that are the same address without TLS.
+func severalHosts(c *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
 }
 
 // Name implements Locker.
