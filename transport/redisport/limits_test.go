@@ -113,7 +113,7 @@ type slow struct {
 }
 
 func (s slow) Look(context.Context, string, string) (*locking.Entry, error) {
-	time.Sleep(s.takes)
+	time.Sleep(s.takes) //nolint:forbidigo // nothing is waited for: this is the work that takes time
 	return nil, nil
 }
 

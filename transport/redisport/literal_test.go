@@ -48,6 +48,7 @@ const (
 	ownName     = "the door has a version of its own"
 	needExpir   = "-ERR a lock without an expiry would stay for ever if its holder died: add PX milliseconds or EX seconds\r\n"
 	noAuthHello = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n"
+	expireAdmin = "-NOPERM User default has no permissions to run the 'pexpire' command: this needs a key with one of these scopes: admin\r\n"
 	onlyAdmin   = "-NOPERM DEL frees a lock whoever has it, so it takes a key with the scope admin: release your own with DELEX key IFEQ token\r\n"
 )
 
@@ -58,11 +59,13 @@ var conversations = map[string][]exchange{
 		"EXISTS lock:a lock:none", "TYPE lock:a", "TYPE lock:none", "GET lock:none", "PTTL lock:none", "TTL lock:none", "EXISTS lock:none",
 		"set lock:a v px 30000 nx", "sEt lock:a v nX pX 30000", "SET lock:b v EX 30 NX", "set lock:b2 v ex 30 nx",
 	),
-	"options of SET": sameAll(
+	"options of SET": append(sameAll(
 		"SET lock:c v XX PX 1000", "GET lock:c", "SET lock:c v NX GET PX 60000", "SET lock:c w NX GET PX 60000", "SET lock:c w XX PX 60000", "GET lock:c",
 		"SET lock:c x GET PX 60000", "SET lock:none2 x XX GET PX 60000", "SET lock:c y XX KEEPTTL", "PTTL lock:c", "SET lock:c y KEEPTTL XX GET",
-		"SET lock:d v EXAT 33177117420", "SET lock:d v PX 10000 XX GET", "SET lock:e v GET PX 50000", "SET lock:e v PX 50000",
-	)[:11],
+		"SET lock:e v GET PX 50000", "SET lock:e w PX 50000", "SET lock:e x PX 10000 XX GET", "GET lock:e",
+	), differs("SET lock:d v EXAT 33177117420", "-ERR invalid expire time in milliseconds: it must be 1 to 604800000 (7 days)\r\n", "a lock has at most 7 days"),
+		differs("SET lock:e y PXAT 1000", onlyAdmin, "a time that has passed is a DEL"),
+	),
 	"faults of SET": append(sameAll(
 		"SET lock:f v NX XX PX 1000", "SET lock:f v PX", "SET lock:f v PX 10 EX 10", "SET lock:f v PX abc", "SET lock:f v PX 1.5", "SET lock:f v PX 0",
 		"SET lock:f v PX -5", "SET lock:f v EX 0", "SET lock:f v EX 9223372036854775807", "SET lock:f v PX 99999999999999999999", "SET lock:f v bogus",
@@ -76,16 +79,16 @@ var conversations = map[string][]exchange{
 		differs("SET other v PX 100", "-ERR no such kind of key: there are lock:<name>, hold:<reservation> and reason:<reservation>\r\n", ownKinds),
 		differs("GET other", "-ERR no such kind of key: there are lock:<name>, hold:<reservation> and reason:<reservation>\r\n", ownKinds),
 	),
-	"more time": sameAll(
+	"more time": append(sameAll(
 		"SET lock:h v NX PX 30000", "PEXPIRE lock:h 60000", "PTTL lock:h", "EXPIRE lock:h 90", "TTL lock:h", "PEXPIRE lock:none 1000", "EXPIRE lock:none 1000",
 		"PEXPIRE lock:h 1000 NX", "PEXPIRE lock:h 95000 XX", "PEXPIRE lock:h 1000 GT", "PEXPIRE lock:h 200000 gt", "PEXPIRE lock:h 300000 LT", "PEXPIRE lock:h 100000 lt",
 		"PEXPIRE lock:h 1000 NX XX", "PEXPIRE lock:h 1000 GT LT", "PEXPIRE lock:h 1000 XX GT", "PEXPIRE lock:h 1000 bogus", "PEXPIRE lock:h abc", "PEXPIRE lock:h",
 		"PEXPIRE lock:h 9223372036854775807", "EXPIRE lock:h 9223372036854775", "EXPIRE lock:h -9223372036854775808", "PEXPIRE lock:h 99999999999999999999", "PTTL lock:h",
-		"PEXPIRE lock:none 0", "PEXPIRE lock:h -1 GT",
-	)[:24],
+		"PEXPIRE lock:h -1 GT", "PTTL lock:h",
+	), differs("PEXPIRE lock:none 0", expireAdmin, "a time that has passed is a DEL")),
 	"deleting": {
 		same("SET lock:i v NX PX 30000"), differs("DEL lock:i", onlyAdmin, noDel), differs("EXISTS lock:i", ":1\r\n", noDel), differs("DEL lock:none", onlyAdmin, noDel), same("DEL"),
-		differs("PEXPIRE lock:i 0", "-NOPERM User default has no permissions to run the 'pexpire' command: this needs a key with one of these scopes: admin\r\n", "a time that has passed is a DEL"),
+		differs("PEXPIRE lock:i 0", expireAdmin, "a time that has passed is a DEL"),
 	},
 	"as Redis 8.4 does it": {
 		newer("SET lock:j tok NX PX 30000", "+OK\r\n"),
@@ -236,7 +239,7 @@ func withoutChance(text string) string {
 	return connectionID.ReplaceAllString(text, "${1}ID")
 }
 
-// realRedis is a Redis of this test's own, or the one at REDIS_URL.
+// realRedis is a Redis of this test's own, also where REDIS_URL names another: the keys of these tests must be free.
 func realRedis(t *testing.T) (addr, password string) {
 	t.Helper()
 	u, err := url.Parse(redistest.Start(t).URL())

@@ -1,6 +1,8 @@
 package redisport
 
 import (
+	"time"
+
 	"allocator/identity"
 	"allocator/locking"
 )
@@ -44,7 +46,7 @@ func (c *call) set() {
 		return
 	}
 	name, ok := c.lockOf(c.args[0], "set")
-	if !ok || !c.may(lockWriters...) {
+	if !ok || !c.maySet(&o) {
 		return
 	}
 	put := o.put
@@ -64,6 +66,23 @@ func (c *call) set() {
 	default:
 		c.ok()
 	}
+}
+
+// maySet judges who may give this SET: one that would free anybody's lock is a DEL.
+func (c *call) maySet(o *setOptions) bool {
+	if o.frees(time.Now()) {
+		return c.mayBreak()
+	}
+	return c.may(lockWriters...)
+}
+
+// mayBreak tells whether the caller may free a lock whoever has it, and answers if not.
+func (c *call) mayBreak() bool {
+	if c.session.caller.Scopes.Has(identity.ScopeAdmin) {
+		return true
+	}
+	c.forbid("DEL frees a lock whoever has it, so it takes a key with the scope admin: release your own with DELEX key IFEQ token")
+	return false
 }
 
 func (c *call) expire()  { c.setTime("expire", 1000) }
@@ -118,8 +137,7 @@ func (c *call) del() {
 		}
 		names = append(names, name)
 	}
-	if !c.session.caller.Scopes.Has(identity.ScopeAdmin) {
-		c.forbid("DEL frees a lock whoever has it, so it takes a key with the scope admin: release your own with DELEX key IFEQ token")
+	if !c.mayBreak() {
 		return
 	}
 	n, err := c.door.deps.Locks.Break(c.ctx, c.org(), names)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"allocator/locking"
 )
 
 // A lock is taken, found taken, and free again when its time is over, by the database's clock.
@@ -148,7 +150,32 @@ func TestExpiryAtAnInstant(t *testing.T) {
 	c.want("+OK\r\n", "SET", "lock:k", "v", "PXAT", fmt.Sprint(in.UnixMilli()+1))
 	require.Equal(t, in.UnixMilli()+1, read[int64](w, `SELECT (extract(epoch FROM expires_at) * 1000)::bigint FROM locks`))
 	require.Contains(t, c.do("SET", "lock:k", "v", "EXAT", "99999999999"), "-ERR invalid expire time")
-	c.want("+OK\r\n", "SET", "lock:k", "v", "PXAT", "1000")
+	c.want("+OK\r\n", "SET", "lock:k", "v", "IFEQ", "v", "PXAT", "1000")
+	c.want("$-1\r\n", "GET", "lock:k")
+}
+
+// A SET to an instant that has passed is a DEL, and takes an admin, unless it asks for the holder's token or frees nobody.
+//
+// Requirements: D09.
+func TestSetToThePastIsForAdmins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, admin := w.client("acme:operator,orders,checkout,support"), w.client("acme:admin")
+	take := func() { c.want("+OK\r\n", "SET", "lock:k", "tok", "PX", "600000") }
+	for _, options := range []string{"PXAT 1000", "EXAT 1", "XX PXAT 1000", "GET PXAT 1000", "IFNE x PXAT 1000", "IFDNE 0123456789abcdef EXAT 1"} {
+		take()
+		words := append([]string{"SET", "lock:k", "other"}, strings.Split(options, " ")...)
+		c.want(onlyAdmin, words...)
+		c.want("$3\r\ntok\r\n", "GET", "lock:k")
+		require.NotContains(t, admin.do(words...), "-", options)
+		c.want("$-1\r\n", "GET", "lock:k")
+	}
+	require.Equal(t, int64(6), read[int64](w, `SELECT count(*) FROM audit WHERE subject = 'REDIS SET' AND detail->>'code' = 'missing_scope'`))
+	take()
+	c.want("$-1\r\n", "SET", "lock:k", "other", "NX", "PXAT", "1000")
+	c.want("$-1\r\n", "SET", "lock:k", "other", "IFEQ", "other", "PXAT", "1000")
+	c.want("$3\r\ntok\r\n", "GET", "lock:k")
+	c.want("+OK\r\n", "SET", "lock:k", "tok", "IFDEQ", fmt.Sprintf("%016x", locking.Digest("tok")), "PXAT", "1000")
 	c.want("$-1\r\n", "GET", "lock:k")
 }
 

@@ -39,6 +39,13 @@ func parseSet(args [][]byte) (o setOptions, fault string) {
 	return o, ""
 }
 
+// frees tells whether the lock is to be over at once whoever has it: at an instant that has passed, without asking for
+// the holder's token or its digest. NX ends nobody's lock.
+func (o *setOptions) frees(now time.Time) bool {
+	at, match := o.put.Until.At, o.put.Match
+	return !at.IsZero() && !at.After(now) && match.Token == nil && match.Digest == nil && o.put.If != locking.Free
+}
+
 // word takes an option without a value.
 func (o *setOptions) word(option string) (fault string) {
 	switch {
