@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"allocator/lease"
@@ -20,7 +21,7 @@ func (everybody) MayEdit(context.Context, lease.Writer, lease.Key) (bool, error)
 // MayTakeOver implements lease.Policy.
 func (everybody) MayTakeOver(lease.Writer, lease.Lease) bool { return true }
 
-// comparePresence reads who edits a resource beside SELECT 1 on the same pool.
+// comparePresence reads who edits a resource beside SELECT 1 through the same kind of door.
 func (r *run) comparePresence(ctx context.Context, w *world, table Table) error {
 	leases := lease.NewService(postgres.NewLeases(w.pool), everybody{})
 	writer := lease.Writer{Organization: string(org), ActorKind: string(w.caller.Actor.Kind), ActorID: w.caller.Actor.ID}
@@ -32,28 +33,17 @@ func (r *run) comparePresence(ctx context.Context, w *world, table Table) error 
 			return fmt.Errorf("take a lease: %w", err)
 		}
 	}
-	return r.compareAll(ctx, w, table,
-		inProcess("select-1-pool", (*world).selectOne),
-		inProcess("presence", func(*world) *contender {
-			return &contender{
-				name:    "presence",
-				prepare: func(context.Context, string) error { return nil },
-				do: func(ctx context.Context, _ int) (bool, error) {
-					seen, err := leases.Presence(ctx, writer, "rack:bench")
-					return err == nil && len(seen.Leases) == presenceLeases, err
-				},
-			}
-		}))
-}
-
-func (w *world) selectOne() *contender {
-	return &contender{
-		name:    "select-1-pool",
-		prepare: func(context.Context, string) error { return nil },
-		do: func(ctx context.Context, _ int) (bool, error) {
-			var one int
-			err := w.pool.QueryRow(ctx, `SELECT 1`).Scan(&one)
-			return err == nil, err
-		},
+	d, err := openDoor(ctx, w, table.Callers)
+	if err != nil {
+		return err
 	}
+	one, stop, err := selectOne(ctx, w)
+	if err != nil {
+		return errors.Join(err, d.close())
+	}
+	defer stop()
+	get := func(name, url string) way {
+		return inProcess(name, func(*world) *contender { return d.get(name, url) })
+	}
+	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("presence", d.url+"/v1/leases/rack:bench")), d.close())
 }
