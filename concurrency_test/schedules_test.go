@@ -38,7 +38,6 @@ func TestEverySchedule(t *testing.T) {
 	}{
 		"orders": {ordersAmongOrders, walk}, "orders and holds": {ordersAndHolds, walk},
 		"orders and dead holds": {ordersAndDeadHolds, walk}, "deeds": {deedsAmongDeeds, walk},
-		"orders at once": {ordersAtOnce(), nil},
 	}
 	all := &coverage{reached: map[gate.Place]int{}}
 	t.Cleanup(func() { all.report(t, len(groups)) })
