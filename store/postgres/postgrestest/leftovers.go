@@ -17,8 +17,8 @@ const (
 	// 70 MB each, enough to go back and forth between branches.
 	keepPrepared = 3
 	// abandonedAfter is the age from which a run directory that nobody holds is
-	// taken for one whose watcher was killed too.
-	abandonedAfter = 10 * time.Minute
+	// taken for one whose watcher was killed too: far longer than any test binary runs.
+	abandonedAfter = 12 * time.Hour
 )
 
 // removeLeftovers removes what nobody uses, to be called under the lock. It is a
