@@ -45,9 +45,9 @@ func TestRatiosStayAboveAThirdOfTheirTargets(t *testing.T) { //nolint:parallelte
 func belowAThird(r *Report) []string {
 	var missed []string
 	for _, least := range []struct {
-		name string
+		name  string
 		third float64
-		seen *Spread
+		seen  *Spread
 	}{
 		{"reservations in process, of the limit", 0.60 / 3, r.ratio("reserve", 0, 0)},
 		{"reservations over HTTP, of the limit", 0.45 / 3, r.ratio("http", 0, 0)},

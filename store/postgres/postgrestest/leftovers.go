@@ -18,7 +18,7 @@ const (
 	keepPrepared = 3
 	// abandonedAfter is the age from which a run directory that nobody holds is
 	// taken for one whose watcher was killed too: far longer than any test binary runs.
-	abandonedAfter = 12 * time.Hour
+	abandonedAfter = 45 * time.Minute
 )
 
 // removeLeftovers removes what nobody uses, to be called under the lock. It is a
