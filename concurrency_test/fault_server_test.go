@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/allocation"
@@ -125,7 +126,13 @@ func TestConnectionsUsedUp(t *testing.T) {
 func (w *world) worldWithoutRoom(address string, hogs []*pgx.Conn) error {
 	w.t.Helper()
 	require.NoError(w.t, hogs[0].Close(w.ctx))
-	pool := w.open(address, 2)
+	var pool *pgxpool.Pool
+	require.Eventually(w.t, func() (opened bool) {
+		var err error
+		pool, err = postgres.Open(w.ctx, address, postgres.PoolOptions{MaxConns: 2})
+		return err == nil
+	}, patience, 5*time.Millisecond, "the server takes a moment to notice that the other is closed")
+	w.t.Cleanup(pool.Close)
 	pool.Reset()
 	conn, err := pgx.Connect(w.ctx, address)
 	for ; err != nil && w.ctx.Err() == nil; conn, err = pgx.Connect(w.ctx, address) {

@@ -209,8 +209,7 @@ var ordersAndDeadHolds = map[string]drama{
 	},
 	"two orders, and the dead hold in their way is swept": {
 		set: overdue, crowd: true, stops: short, acts: []act{reserveAct("b", nil), reserveAct("c", nil), sweepAct}, legal: []string{
-			"all_held + reserved + 0: order-a expired, order-c held",
-			"all_held + reserved + 1: order-a expired, order-c held",
+
 			"reserved + all_held + 0: order-a expired, order-b held",
 			"reserved + all_held + 1: order-a expired, order-b held",
 			"reserved + servers_taken + 0: order-a expired, order-b held",
@@ -220,4 +219,22 @@ var ordersAndDeadHolds = map[string]drama{
 			"servers_taken + servers_taken + 1: order-a expired, free",
 		},
 	},
+}
+
+// ordersAtOnce are those in which it matters that a request first tries its best candidate in a transaction of its own.
+func ordersAtOnce() map[string]drama {
+	chosen := map[string]drama{}
+	for _, of := range []map[string]drama{ordersAmongOrders, ordersAndHolds, ordersAndDeadHolds} {
+		for _, sentence := range []string{
+			"two orders want one server", "twice the same key", "two keys for one order line", "an order, and its server goes into maintenance",
+			"an order, and the binding of its server ends", "an order, and the hold in its way is cancelled",
+			"an order, and the hold in its way is converted", "an order, and the dead hold in its way is converted",
+			"an order, and the dead hold in its way is swept", "the same line again, and its dead hold is swept",
+		} {
+			if d, is := of[sentence]; is {
+				chosen[sentence] = d
+			}
+		}
+	}
+	return chosen
 }

@@ -110,6 +110,7 @@ func (r *schedule) perform() {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel() // lets go whoever still stands at a place when a check has failed
 	for i, a := range r.acts {
+		r.lanes[i].fill(r.t, r.staff)
 		if slices.ContainsFunc(r.actors, func(other *actor) bool { return other.name == a.name }) {
 			a.name += " once more"
 		}

@@ -37,6 +37,13 @@ type lane struct {
 	pid          int32
 }
 
+// fill is the lane's own: with requests that begin twice, one schedule would become four.
+func (l *lane) fill(t *testing.T, caller identity.Caller) {
+	t.Helper()
+	_, err := l.allocator.Capacity(t.Context(), caller, allocation.Grouping{})
+	require.NoError(t, err)
+}
+
 // lanes are as many as a schedule has actors at the most.
 const lanes = 3
 

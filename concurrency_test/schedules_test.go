@@ -31,13 +31,16 @@ type drama struct {
 // Requirements: R01, R16, R18, R40, R41, R43, R45, R47, R51, R52, R60, R61. Cases: HO-01, HO-08, HO-09, CO-03, CO-10, EX-10.
 // Faults: F-R1, F-R2, F-R3, F-R4, F-R5, F-R6, F-R7, F-R9, F-R14, F-R16, F-T4.
 func TestEverySchedule(t *testing.T) {
-	walk := []allocation.Option{allocation.WalkAlways()}
+	// Each request reads what is new, so that no schedule depends on how long it takes.
+	atOnce := []allocation.Option{allocation.MaxAge(1)}
+	walk := append([]allocation.Option{allocation.WalkAlways()}, atOnce...)
 	groups := map[string]struct {
 		dramas  map[string]drama
 		options []allocation.Option
 	}{
 		"orders": {ordersAmongOrders, walk}, "orders and holds": {ordersAndHolds, walk},
 		"orders and dead holds": {ordersAndDeadHolds, walk}, "deeds": {deedsAmongDeeds, walk},
+		"orders at once": {ordersAtOnce(), atOnce},
 	}
 	all := &coverage{reached: map[gate.Place]int{}}
 	t.Cleanup(func() { all.report(t, len(groups)) })

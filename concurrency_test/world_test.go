@@ -82,6 +82,13 @@ func (w *world) serve(pool *pgxpool.Pool, options ...allocation.Option) {
 	w.reservations = reservation.NewService(postgres.NewReservations(pool), tokens).WatchedBy(w.allocator.Watcher())
 }
 
+// fill lets the world's allocator read the inventory, so that no request of it has to begin twice.
+func (w *world) fill() {
+	w.t.Helper()
+	_, err := w.allocator.Capacity(w.ctx, w.caller, allocation.Grouping{})
+	require.NoError(w.t, err)
+}
+
 // exec runs raw SQL that must succeed.
 func (w *world) exec(sql string, args ...any) {
 	w.t.Helper()
