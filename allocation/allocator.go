@@ -27,12 +27,12 @@ type Tokens interface {
 
 // Allocator reserves servers. Safe for concurrent use.
 type Allocator struct {
-	store   Store
-	catalog *Catalog
-	gate    Switch
-	tokens  Tokens
-	walks   bool // every request walks
-	edits   *edits
+	store      Store
+	catalog    *Catalog
+	gate       Switch
+	tokens     Tokens
+	noShortcut bool // every request walks
+	edits      *edits
 }
 
 // New returns an Allocator over a store, the release switch and the maker of hold tokens.
@@ -56,7 +56,7 @@ func MaxAge(age time.Duration) Option {
 // WalkAlways makes every request take the ordinary walk, in which each step waits for the answer to the one before; without
 // it a request tries its best candidate at once. What is promised is the same.
 func WalkAlways() Option {
-	return func(a *Allocator) { a.walks = true }
+	return func(a *Allocator) { a.noShortcut = true }
 }
 
 // Watcher is what the Allocator learns by of changes that this process commits elsewhere.

@@ -9,7 +9,7 @@ const fewCandidates = 3
 // trip. It holds for the many requests that nothing stands in the way of; nil means that something did, or that nothing
 // fits, and then the walk finds out what. One candidate needs no savepoint: its transaction ends with it.
 func (w *walk) atOnce(ctx context.Context, store Store) (*Outcome, error) {
-	if w.Allocator.walks || !w.enabled || w.catalog.maxAge == 0 {
+	if w.noShortcut || !w.enabled || w.catalog.maxAge == 0 {
 		return nil, nil
 	}
 	err := w.known.bringUp(ctx, w.catalog.maxAge, func(ctx context.Context, since Horizon) (News, error) {

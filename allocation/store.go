@@ -17,7 +17,7 @@ type Store interface {
 	// ReserveAtOnce reserves one candidate in a READ COMMITTED transaction that travels in one go with its commit: the
 	// try-locks of key and order line and the server's own lock, then in a new statement what Open asks and Try judges, and
 	// with it the reservation, its event and the decision, whose id it gives. It returns nil without an error if anything
-	// speaks against it; then nothing was written, and a walk tells what it was.
+	// speaks against it; then nothing was written but perhaps frozen lists, and a walk tells what it was.
 	ReserveAtOnce(ctx context.Context, try Attempt, d *Decision) (*reservation.Reservation, error)
 	// Everything reads, for a catalog that knows nothing, every server and what holds it, in pages that are statements of
 	// their own. It returns what was read before the first: where News goes on, which tells what changed between pages.

@@ -56,8 +56,7 @@ func (a *Allocations) ReserveAtOnce(
 	ctx context.Context, try allocation.Attempt, d *allocation.Decision,
 ) (*reservation.Reservation, error) {
 	server, known := parseID(serverIDPrefix, string(try.Server))
-	sql := a.statements.reserveAtOnce(try.Requirements.Asked())
-	if !known || sql == "" {
+	if !known {
 		return nil, nil
 	}
 	decision, made := newID(), newID()
@@ -78,7 +77,7 @@ func (a *Allocations) ReserveAtOnce(
 			t.later(expireDeadHoldSQL, try.Organization, server)
 		}
 		t.queue = append(t.queue,
-			step{sql: sql, args: args, read: oneRow(new(bool), func(row pgx.Rows) (err error) {
+			step{sql: a.statements.reserveAtOnce(try.Requirements.Asked()), args: args, read: oneRow(new(bool), func(row pgx.Rows) (err error) {
 				r, err = scanMade(row, &try)
 				return err
 			})},

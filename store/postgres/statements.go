@@ -13,21 +13,19 @@ type statements struct {
 	atOnce map[allocation.RuleSet]string
 }
 
-// maxStatements bounds what one process prepares: callers that ask a new set each time would have nothing but that done.
-const maxStatements = 64
+// maxStatements bounds the memory; what is forgotten is written again. The driver bounds what is prepared.
+const maxStatements = 256
 
-// reserveAtOnce returns "" when there are too many already.
 func (s *statements) reserveAtOnce(asked allocation.RuleSet) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sql, known := s.atOnce[asked]
-	if known || len(s.atOnce) == maxStatements {
-		return sql
-	}
-	if s.atOnce == nil {
+	if s.atOnce == nil || len(s.atOnce) == maxStatements {
 		s.atOnce = map[allocation.RuleSet]string{}
 	}
-	sql = reserveAtOnceSQL(asked)
-	s.atOnce[asked] = sql
+	sql, known := s.atOnce[asked]
+	if !known {
+		sql = reserveAtOnceSQL(asked)
+		s.atOnce[asked] = sql
+	}
 	return sql
 }
