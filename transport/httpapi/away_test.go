@@ -3,11 +3,8 @@ package httpapi_test
 import (
 	"context"
 	"errors"
-	"net"
-	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/store/postgres"
@@ -18,19 +15,13 @@ import (
 // Faults: F-L5.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(postgrestest.URL(t))
-	require.NoError(t, err)
-	way := &cable{}
-	config.ConnConfig.DialFunc = way.dial
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool, way := postgrestest.NewOnCable(t)
 	w := newWorldOn(t, pool, postgres.NewHealth(pool))
 	warm := w.key("acme:all")
 	w.get("acme:all", "/v1/servers").is(200, "")
 	w.get("acme:all", "/v1/capacity").is(200, "")
 	cold := w.key("acme:operator")
-	way.cutNow()
+	way.Cut()
 	a := w.do(call{method: "GET", path: "/v1/servers", header: headersOf("Authorization", "Bearer "+cold)}).is(503, "unavailable")
 	require.Contains(t, []string{"1", "2", "3"}, a.header.Get("Retry-After"))
 	w.do(call{method: "GET", path: "/v1/servers", header: headersOf("Authorization", "Bearer "+warm)}).is(503, "unavailable")
@@ -38,33 +29,6 @@ func TestDatabaseAway(t *testing.T) {
 	w.post("acme:all", "/v1/reservations", order("1"), "Idempotency-Key", "k").is(503, "unavailable")
 	w.get("", "/readyz").is(503, "unavailable")
 	w.get("", "/livez").is(200, "")
-}
-
-// cable is the way to the database, and can be cut.
-type cable struct {
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
-}
-
-func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cut {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("no route to host")}
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	c.conns = append(c.conns, conn)
-	return conn, err
-}
-
-func (c *cable) cutNow() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut = true
-	for _, conn := range c.conns {
-		_ = conn.Close() // may be closed already
-	}
 }
 
 // broken is a readiness check that fails in the worst ways.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/store/postgres"
@@ -150,16 +149,10 @@ func TestLockInputIsChecked(t *testing.T) {
 // Requirements: L02, L04, L37.
 func TestLocksWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(postgrestest.URL(t))
-	require.NoError(t, err)
-	way := &cable{}
-	config.ConnConfig.DialFunc = way.dial
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool, way := postgrestest.NewOnCable(t)
 	w := newWorldOn(t, pool, postgres.NewHealth(pool))
 	lock := w.lock("acme:operator")
-	way.cutNow()
+	way.Cut()
 	for _, a := range []*answer{
 		w.post("acme:operator", "/v1/locks", `{"key":"k","ttl_ms":1000}`),
 		w.renewLock("acme:operator", lock.text("key"), lock.text("token")),

@@ -1,15 +1,10 @@
 package redisport_test
 
 import (
-	"context"
-	"errors"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/store/postgres/postgrestest"
@@ -20,20 +15,14 @@ import (
 // has, or for one that is free. When it is back, so are the answers, on the same connection.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(postgrestest.URL(t))
-	require.NoError(t, err)
-	way := &cable{}
-	config.ConnConfig.DialFunc = way.dial
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool, way := postgrestest.NewOnCable(t)
 	w := newWorld(t, func(s *settings) { s.pool = pool })
 	c := w.client("acme:all")
 	c.want("+OK\r\n", "SET", "lock:k", "tok", "NX", "PX", "600000")
 	r, token := w.reserve()
 	cold := w.key("acme:operator")
 
-	way.set(true)
+	way.Cut()
 	for _, command := range []string{
 		"SET lock:k tok NX PX 1000", "SET lock:k tok IFEQ tok PX 1000", "SET lock:k tok IFNE x PX 1000", "GET lock:k", "GET lock:none", "EXISTS lock:none", "TYPE lock:none", "TTL lock:k",
 		"PTTL lock:none", "PEXPIRE lock:k 1000", "DEL lock:k", "DELEX lock:k IFEQ tok", "DELIFEQ lock:k tok", "DIGEST lock:k", "GET hold:" + string(r.ID), "PTTL hold:" + string(r.ID),
@@ -43,7 +32,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	require.Contains(t, dial(t, w.addr).do("AUTH", cold), "-ERR the database cannot be reached", "never a statement about the key")
 
-	way.set(false)
+	way.Mend()
 	require.Eventually(t, func() bool { return c.do("GET", "lock:k") == "$3\r\ntok\r\n" }, patience, 10*time.Millisecond)
 	c.want("$4\r\nheld\r\n", "GET", "hold:"+string(r.ID))
 	c.want(":1\r\n", "DELEX", "lock:k", "IFEQ", "tok")
@@ -96,34 +85,5 @@ func TestNoSecretsInTheLog(t *testing.T) {
 	for _, hidden := range []string{secret[33:], hold[12:], "value-of-the-token"} {
 		require.NotContains(t, w.log.String(), hidden)
 		require.Zero(t, read[int](w, `SELECT count(*) FROM audit WHERE audit::text LIKE '%' || $1 || '%'`, hidden))
-	}
-}
-
-// cable is the way to the database, and can be cut.
-type cable struct {
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
-}
-
-func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cut {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: errors.New("no route to host")}
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	c.conns = append(c.conns, conn)
-	return conn, err
-}
-
-func (c *cable) set(cut bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cut = cut
-	for _, conn := range c.conns {
-		if cut && conn != nil {
-			_ = conn.Close() // may be closed already
-		}
 	}
 }
