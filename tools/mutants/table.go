@@ -319,7 +319,7 @@ var mutants = []mutant{
 	},
 	{
 		"door: DEL is for admins", "-", "transport/redisport/locks.go",
-		"if !c.session.caller.Scopes.Has(identity.ScopeAdmin) {", "if c.ctx == nil {",
+		"if c.session.caller.Scopes.Has(identity.ScopeAdmin) {", "if c.ctx != nil {",
 		redisDoor, "TestDelIsForAdmins",
 	},
 	{

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -32,7 +33,17 @@ func takeLock(home string) (*os.File, error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
+	locks.Store(file, struct{}{})
 	return file, nil
+}
+
+// locks are the files of the locks that this process has: a file that nothing refers to is collected, and closed by
+// that, so a caller that lets its Server out of sight would lose the lock while the server runs.
+var locks sync.Map
+
+func letGo(lock *os.File) {
+	locks.Delete(lock)
+	_ = lock.Close()
 }
 
 func writePID(file *os.File) error {

@@ -6,8 +6,10 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -72,9 +74,24 @@ func TestDataThatCannotBeServedIsRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 			lock, err := takeLock(dir)
 			require.NoError(t, err, "a refused start leaves the directory free")
-			require.NoError(t, lock.Close())
+			letGo(lock)
 		})
 	}
+}
+
+// TestLockIsKeptByAServerThatNobodyRefersTo collects a lock that its owner forgot: the server it stands for still runs.
+func TestLockIsKeptByAServerThatNobodyRefersTo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := takeLock(dir)
+	require.NoError(t, err)
+	for range 5 { // a finalizer runs some time after the collection
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+
+	_, err = takeLock(dir)
+	require.ErrorIs(t, err, ErrLocked)
 }
 
 func overwrite(t *testing.T, dir, name, content string) {

@@ -160,5 +160,5 @@ func (s *Server) release() {
 	if s.log != nil {
 		_ = s.log.Close()
 	}
-	_ = s.lock.Close()
+	letGo(s.lock)
 }

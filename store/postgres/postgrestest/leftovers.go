@@ -17,8 +17,8 @@ const (
 	// 70 MB each, enough to go back and forth between branches.
 	keepPrepared = 3
 	// abandonedAfter is the age from which a run directory that nobody holds is
-	// taken for one whose watcher was killed too: far longer than any test binary runs.
-	abandonedAfter = 45 * time.Minute
+	// taken for one whose watcher was killed too.
+	abandonedAfter = 10 * time.Minute
 )
 
 // removeLeftovers removes what nobody uses, to be called under the lock. It is a
@@ -54,6 +54,15 @@ func newestFirst(base, prefix string) []entry {
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return b.modified.Compare(a.modified) })
 	return entries
+}
+
+// hold takes the lock of a run directory for as long as the file is open.
+func hold(home string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(home, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return file, syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // held tells whether a test binary runs the server of this directory.

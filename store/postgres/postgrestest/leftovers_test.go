@@ -5,6 +5,7 @@ package postgrestest
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -43,4 +44,18 @@ func TestOnlyWhatNobodyUsesIsRemoved(t *testing.T) {
 		left = append(left, entry.Name())
 	}
 	require.Equal(t, []string{"lock", "prepared-1", "prepared-2", "prepared-3", "prepared-current", "run-held", "run-starting"}, left)
+}
+
+// TestNodesHoldTheirDirectories keeps other test binaries from removing what a long test still uses.
+func TestNodesHoldTheirDirectories(t *testing.T) {
+	t.Parallel()
+	primary := NewNode(t, NodeOptions{})
+	standby := primary.Standby("standby", nil)
+	for range 5 { // a file that nothing refers to is closed some time after a collection
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+
+	require.True(t, held(primary.home))
+	require.True(t, held(standby.home))
 }

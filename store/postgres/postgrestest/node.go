@@ -106,6 +106,7 @@ func (n *Node) fill(with func() error) {
 	if err != nil {
 		n.tb.Fatal(err)
 	}
+	var lock *os.File
 	n.tb.Cleanup(func() {
 		n.Kill()
 		if n.tb.Failed() {
@@ -113,9 +114,13 @@ func (n *Node) fill(with func() error) {
 		}
 		_ = os.RemoveAll(n.home)
 		_ = pipe.Close()
+		_ = lock.Close() // of nil: an error, and nothing else
 	})
 	if err := with(); err != nil {
 		n.tb.Fatalf("make the data of a node: %v", err)
+	}
+	if lock, err = hold(n.home); err != nil {
+		n.tb.Fatalf("hold the directory of a node: %v", err)
 	}
 }
 
