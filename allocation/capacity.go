@@ -3,7 +3,6 @@ package allocation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -47,29 +46,16 @@ type Capacity struct {
 // database first, by a read that begins after the call, so what is counted is never from memory alone. Any error is a
 // failure of the store.
 func (a *Allocator) Capacity(ctx context.Context, caller identity.Caller, by Grouping) (*Capacity, error) {
-	known := a.catalog.tracked(caller.Organization)
-	for {
-		err := known.bringUp(ctx, 0, func(ctx context.Context, since Horizon) (News, error) {
-			return known.news(ctx, a.store, caller.Organization, since)
-		})
-		if errors.Is(err, errUnread) {
-			err = a.fill(ctx, caller.Organization)
-		} else if err == nil {
-			return known.capacity(by), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
+	var counted *Capacity
+	err := a.lookNow(ctx, caller.Organization, func(known *index) { counted = known.capacity(by) })
+	return counted, err
 }
 
 // cell is where servers are counted together.
 type cell struct{ site, model string }
 
-// capacity adds up the kinds.
+// capacity adds up the kinds. The index is locked for reading.
 func (x *index) capacity(by Grouping) *Capacity {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
 	counts := make([]Count, len(x.cells))
 	for _, k := range x.kinds {
 		counts[k.cell].add(k.count())

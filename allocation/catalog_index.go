@@ -14,13 +14,14 @@ var zeroTime time.Time
 
 // entry is one server in memory.
 type entry struct {
-	id      inventory.ServerID
-	name    string
-	rack    string
-	hash    uint64
-	kind    int32
-	status  status
-	version int64 // of the record
+	id       inventory.ServerID // never changed, nor is its hash
+	name     string
+	rack     string
+	position string
+	hash     uint64
+	kind     int32
+	status   status
+	version  int64 // of the record
 
 	// the latest word about who holds it
 	fence       int64
@@ -146,7 +147,7 @@ func (x *index) addServers(records []inventory.Server) {
 		} else if e.name != s.Name {
 			x.roster++
 		}
-		e.name, e.rack, e.version = s.Name, s.Rack, s.Version
+		e.name, e.rack, e.position, e.version = s.Name, s.Rack, s.Position, s.Version
 		x.setStatus(at, status{state: s.State, hold: e.status.hold})
 	}
 	if !x.filling {

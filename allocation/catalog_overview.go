@@ -15,8 +15,7 @@ func (x *index) overview(wanted *Requirements, key string, most int, busy func(i
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	o := &overview{seenAt: x.now, version: x.horizon, servers: len(x.servers)}
-	pass := &pass{index: x, wanted: wanted, key: key, seed: hashText(key), judgment: x.judge(wanted)}
-	pass.own = wanted.asksOwn()
+	pass := x.pass(wanted, key)
 	o.counts = pass.counts()
 	o.ranked, o.eligible = pass.best(most, busy)
 	if o.eligible == 0 {
@@ -38,6 +37,11 @@ type pass struct {
 	key    string
 	seed   uint64
 	own    bool
+}
+
+// pass begins a look. The index is locked for reading.
+func (x *index) pass(wanted *Requirements, key string) *pass {
+	return &pass{index: x, judgment: x.judge(wanted), wanted: wanted, key: key, seed: hashText(key), own: wanted.asksOwn()}
 }
 
 // ownVerdict judges a server's rack and id.

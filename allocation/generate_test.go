@@ -27,7 +27,7 @@ func pick[T any](rt *rapid.T, label string, pool ...T) T {
 func drawFacts(rt *rapid.T, n int) Facts {
 	f := Facts{Server: inventory.Server{
 		ID: inventory.ServerID(fmt.Sprintf("srv_%032x", n)), Name: fmt.Sprintf("m-%d", n), Source: "test", ExternalID: fmt.Sprint(n),
-		Site: pick(rt, "site", "a", "b"), Rack: pick(rt, "rack", noneOrSome...), Manufacturer: pick(rt, "manufacturer", noneOrSome...),
+		Site: pick(rt, "site", "a", "b"), Rack: pick(rt, "rack", noneOrSome...), Position: pick(rt, "position", noneOrSome...), Manufacturer: pick(rt, "manufacturer", noneOrSome...),
 		CPU:        inventory.CPU{Cores: pick[int64](rt, "cores", 0, 8, 16), Benchmarks: pick(rt, "benchmarks", nil, map[string]int64{"a": 5})},
 		Memory:     inventory.Memory{MiB: pick[int64](rt, "mib", 0, 1024, 2048), ECC: pick(rt, "ecc", flags...)},
 		Drives:     drawDrives(rt),

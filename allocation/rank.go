@@ -8,31 +8,6 @@ import (
 	"allocator/inventory"
 )
 
-// rank orders the servers that fit: the smallest machine first, then the cheapest, then equals in an order that the
-// request's key decides, so that the same request on the same data chooses the same server while different requests
-// spread over equals instead of queueing for the same one.
-func rank(eligible []*Facts, key string) []Candidate {
-	order := slices.Clone(eligible)
-	slices.SortFunc(order, compareRank)
-	ranked := make([]Candidate, 0, len(order))
-	for len(order) > 0 {
-		equals := []equal{}
-		for same := 0; same < len(order) && compareRank(order[0], order[same]) == 0; same++ {
-			id := order[same].Server.ID
-			equals = append(equals, equal{id: id, hash: hashID(id), at: same})
-		}
-		for _, e := range orderEquals(equals, key) {
-			ranked = append(ranked, Candidate{Server: &order[e.at].Server, Rank: len(ranked) + 1})
-		}
-		order = order[len(equals):]
-	}
-	return ranked
-}
-
-func compareRank(a, b *Facts) int {
-	return cmp.Or(cmp.Compare(a.Server.Size(), b.Server.Size()), comparePrice(a.Server.Price, b.Server.Price))
-}
-
 // equal is one of several servers that rank alike.
 type equal struct {
 	id   inventory.ServerID

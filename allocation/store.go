@@ -2,7 +2,6 @@ package allocation
 
 import (
 	"context"
-	"time"
 
 	"allocator/identity"
 	"allocator/inventory"
@@ -24,8 +23,6 @@ type Store interface {
 	Everything(ctx context.Context, org identity.OrganizationID, page func(News)) (start News, err error)
 	// News reads what a catalog does not know yet, as that of a Tx does, all of it at the same instant.
 	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
-	// Snapshot reads every server of the organization and what holds it, in one statement.
-	Snapshot(ctx context.Context, org identity.OrganizationID) (Snapshot, error)
 
 	// Decision returns reservation.ErrNotFound for an id that the organization does not have, and ErrDecisionGone for
 	// one that is past its retention.
@@ -85,12 +82,6 @@ type Opening struct {
 type Policy struct {
 	HoldLimit int
 	Closing   bool
-}
-
-// Snapshot is the inventory of an organization at one instant.
-type Snapshot struct {
-	At    time.Time // by the store's clock
-	Facts []Facts
 }
 
 // Attempt is the wish to reserve one server.

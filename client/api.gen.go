@@ -1041,6 +1041,24 @@ type Evaluation struct {
 
 	// Rejected The others, at most 2000; for support.
 	Rejected []Candidate `json:"rejected,omitempty,omitzero"`
+
+	// LeftOut How many servers the lists leave out, if any.
+	LeftOut LeftOut `json:"left_out,omitempty,omitzero"`
+}
+
+// EvaluationEnd How many lines of servers there were.
+type EvaluationEnd struct {
+	Ranked   int `json:"ranked"`
+	Rejected int `json:"rejected"`
+}
+
+// EvaluationLine One line of an evaluation in full. It has exactly one of these.
+type EvaluationLine struct {
+	// Summary Without the lists.
+	Summary  *Evaluation    `json:"summary,omitempty"`
+	Ranked   *RankedServer  `json:"ranked,omitempty"`
+	Rejected *Candidate     `json:"rejected,omitempty"`
+	Complete *EvaluationEnd `json:"complete,omitempty"`
 }
 
 // EvaluationRequest defines model for EvaluationRequest.
@@ -1313,6 +1331,15 @@ type LeaseTakenOver struct {
 // LeasesLeft defines model for LeasesLeft.
 type LeasesLeft struct {
 	Leases []Lease `json:"leases"`
+}
+
+// LeftOut How many servers the lists leave out, if any.
+type LeftOut struct {
+	Ranked   int `json:"ranked"`
+	Rejected int `json:"rejected"`
+
+	// Text How to get all of them.
+	Text string `json:"text"`
 }
 
 // Lock defines model for Lock.
@@ -2446,7 +2473,14 @@ type ClientInterface interface {
 
 	// EvaluateWithBody What would be chosen now, and why not the others
 	//
-	// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+	// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+	// the others.
+	//
+	// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2455,7 +2489,14 @@ type ClientInterface interface {
 
 	// Evaluate What would be chosen now, and why not the others
 	//
-	// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+	// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+	// the others.
+	//
+	// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3201,7 +3242,14 @@ func (c *Client) ListCandidates(ctx context.Context, decisionID DecisionID, para
 
 // EvaluateWithBody What would be chosen now, and why not the others
 //
-// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+// the others.
+//
+// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3220,7 +3268,14 @@ func (c *Client) EvaluateWithBody(ctx context.Context, contentType string, body 
 
 // Evaluate What would be chosen now, and why not the others
 //
-// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+// the others.
+//
+// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7253,7 +7308,14 @@ type ClientWithResponsesInterface interface {
 
 	// EvaluateWithBodyWithResponse What would be chosen now, and why not the others
 	//
-	// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+	// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+	// the others.
+	//
+	// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7262,7 +7324,14 @@ type ClientWithResponsesInterface interface {
 
 	// EvaluateWithResponse What would be chosen now, and why not the others
 	//
-	// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+	// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+	// the others.
+	//
+	// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10749,7 +10818,14 @@ func (c *ClientWithResponses) ListCandidatesWithResponse(ctx context.Context, de
 
 // EvaluateWithBodyWithResponse What would be chosen now, and why not the others
 //
-// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+// the others.
+//
+// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10764,7 +10840,14 @@ func (c *ClientWithResponses) EvaluateWithBodyWithResponse(ctx context.Context, 
 
 // EvaluateWithResponse What would be chosen now, and why not the others
 //
-// Writes nothing and locks nothing. A checkout sees counts; support sees every server.
+// Writes nothing and locks nothing. A checkout sees counts; support sees the servers, in JSON up to 500 that fit and 2000 of
+// the others.
+//
+// Every server, with every reason, is in the answer to `Accept: application/x-ndjson`: one EvaluationLine to a line. The first
+// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
+// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
+// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12171,6 +12254,9 @@ func ParseEvaluateResponse(rsp *http.Response) (*EvaluateResponse, error) {
 			return nil, err
 		}
 		response.ApplicationProblemJSONDefault = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (application/x-ndjson) unsupported
 
 	}
 

@@ -5,6 +5,7 @@ package concurrency_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -328,7 +329,7 @@ func TestSameRequestSameServer(t *testing.T) {
 		w.serve(w.pool) // another process
 		e, err := w.allocator.Evaluate(w.ctx, w.caller, request("same").IdempotencyKey, allocation.Requirements{})
 		require.NoError(t, err)
-		chosen[e.Ranked[0].Server.ID]++
+		chosen[slices.Collect(e.Ranked())[0].Server.ID]++
 	}
 	require.Equal(t, map[inventory.ServerID]int{w.held("same").Reservation.Server.ID: 20}, chosen)
 }

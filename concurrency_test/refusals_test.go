@@ -4,6 +4,7 @@ package concurrency_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,8 +135,8 @@ func TestRankingIsRepeatableAndSpreads(t *testing.T) {
 		require.NoError(t, err)
 		again, err := w.allocator.Evaluate(w.ctx, w.caller, key, allocation.Requirements{})
 		require.NoError(t, err)
-		require.Equal(t, first.Ranked, again.Ranked)
-		chosen[first.Ranked[0].Server.ID] = true
+		require.Equal(t, slices.Collect(first.Ranked()), slices.Collect(again.Ranked()))
+		chosen[slices.Collect(first.Ranked())[0].Server.ID] = true
 	}
 	require.Greater(t, len(chosen), 1)
 
@@ -148,7 +149,7 @@ func TestRankingIsRepeatableAndSpreads(t *testing.T) {
 	e, err := w.allocator.Evaluate(w.ctx, w.caller, "", allocation.Requirements{})
 	require.NoError(t, err)
 	var names []string
-	for _, c := range e.Ranked[:3] {
+	for _, c := range slices.Collect(e.Ranked())[:3] {
 		names = append(names, c.Server.Name)
 	}
 	require.Equal(t, []string{"cheap", "dear", "unpriced"}, names)

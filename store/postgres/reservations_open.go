@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"allocator/allocation"
-	"allocator/identity"
 	"allocator/reservation"
 	"allocator/store/postgres/gate"
 )
@@ -127,54 +125,4 @@ func readReservation(into **reservation.Reservation, sql string, args ...any) st
 		*into = r
 		return err
 	})}
-}
-
-// One statement over servers and occupancy is one snapshot: two would see a free instant in the middle of a correct
-// conversion. The order keeps the frozen roster of an unchanged inventory the same.
-const snapshotSQL = `SELECT ` + serverColumns + `, clock.at,
-		coalesce((extract(epoch FROM h.expires_at) * 1000000)::bigint, 0), o.binding_id IS NOT NULL
-	FROM (SELECT clock_timestamp() AS at) clock
-	CROSS JOIN servers s
-	LEFT JOIN occupancy o ON o.organization_id = s.organization_id AND o.server_id = s.id
-	LEFT JOIN reservations h ON h.organization_id = o.organization_id AND h.id = o.reservation_id
-		AND h.expires_at > clock.at
-	WHERE s.organization_id = $1
-	ORDER BY s.id`
-
-// Snapshot implements allocation.Store.
-func (a *Allocations) Snapshot(ctx context.Context, org identity.OrganizationID) (allocation.Snapshot, error) {
-	var snapshot allocation.Snapshot
-	err := a.pool.QueryRow(ctx, clockSQL).Scan(&snapshot.At)
-	if err != nil {
-		return snapshot, translate(err)
-	}
-	rows, err := a.pool.Query(ctx, snapshotSQL, org)
-	if err != nil {
-		return snapshot, translate(err)
-	}
-	return snapshot, translate(readSnapshot(rows, &snapshot))
-}
-
-// clockSQL tells the time of a snapshot of an inventory without a server; otherwise its own statement does.
-const clockSQL = `SELECT clock_timestamp()`
-
-func readSnapshot(rows pgx.Rows, snapshot *allocation.Snapshot) error {
-	defer rows.Close()
-	var row serverRow
-	var at time.Time
-	facts := allocation.Facts{}
-	targets := append(row.targets(), &at, &facts.HeldUntil, &facts.Bound)
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return err
-		}
-		server, err := row.server()
-		if err != nil {
-			return err
-		}
-		facts.Server, facts.Held = server, facts.HeldUntil != 0
-		snapshot.At = at.UTC()
-		snapshot.Facts = append(snapshot.Facts, facts)
-	}
-	return rows.Err()
 }

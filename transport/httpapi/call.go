@@ -17,6 +17,7 @@ import (
 type call struct {
 	requestID string
 	method    string
+	accept    []string
 	line      context.Context //nolint:containedctx // until the caller goes away, for a stream; the call has its own time
 	op        *operation      // nil until the route is known to be one
 	caller    identity.Caller
@@ -30,7 +31,7 @@ type call struct {
 type callKey struct{}
 
 func newCall(r *http.Request) *call {
-	return &call{requestID: requestID(r), method: originalMethod(r)}
+	return &call{requestID: requestID(r), method: originalMethod(r), accept: r.Header.Values("Accept")}
 }
 
 func (k *call) into(ctx context.Context) context.Context { return context.WithValue(ctx, callKey{}, k) }

@@ -161,10 +161,14 @@ func (e *eventWriter) send(text string) error {
 	if text == "" {
 		return nil
 	}
+	return e.write([]byte(text))
+}
+
+func (e *eventWriter) write(text []byte) error {
 	if err := e.control.SetWriteDeadline(time.Now().Add(streamWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := e.w.Write([]byte(text)); err != nil {
+	if _, err := e.w.Write(text); err != nil {
 		return err
 	}
 	return e.control.Flush()

@@ -52,22 +52,26 @@ func (s *Server) problem(c echo.Context) error {
 	return c.HTMLBlob(http.StatusOK, page.Bytes())
 }
 
-// prefersJSON compares the weights that an Accept header gives to JSON and to HTML (RFC 9110, section 12.5.1). Without
-// a preference it is the page: the link is followed by people.
+// prefersJSON compares the weights that an Accept header gives to JSON and to HTML. Without a preference it is the page:
+// the link is followed by people.
 func prefersJSON(accept []string) bool {
-	weights := map[string]float64{"application/json": 0, "text/html": 0}
-	specific := map[string]int{}
+	inJSON, _ := weigh(accept, "application/json")
+	asPage, _ := weigh(accept, "text/html")
+	return inJSON > asPage
+}
+
+// weigh is what an Accept header says of a media type (RFC 9110, section 12.5.1): its weight, and how specific the entry is
+// that says so; 3 names the type itself, 0 is none.
+func weigh(accept []string, candidate string) (weight float64, specific int) {
+	major, _, _ := strings.Cut(candidate, "/")
 	for entry := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		kind, params, _ := strings.Cut(strings.TrimSpace(entry), ";")
-		for candidate := range weights {
-			major, _, _ := strings.Cut(candidate, "/")
-			rank := map[string]int{"*/*": 1, major + "/*": 2, candidate: 3}[strings.ToLower(strings.TrimSpace(kind))]
-			if rank > specific[candidate] {
-				specific[candidate], weights[candidate] = rank, quality(params)
-			}
+		rank := map[string]int{"*/*": 1, major + "/*": 2, candidate: 3}[strings.ToLower(strings.TrimSpace(kind))]
+		if rank > specific {
+			specific, weight = rank, quality(params)
 		}
 	}
-	return weights["application/json"] > weights["text/html"]
+	return weight, specific
 }
 
 // quality reads the q of one entry; none means 1.

@@ -50,6 +50,7 @@ type Deps struct {
 type handlers struct {
 	Deps
 	ending <-chan struct{} // closed when no new requests are taken: streams end
+	lists  chan struct{}   // an element for each list in full that is being written
 }
 
 var _ wire.StrictServerInterface = (*handlers)(nil)
@@ -93,7 +94,7 @@ func (s *Server) echo() *echo.Echo {
 	e.Logger.SetOutput(slogWriter{s.deps.Log})
 	e.Use(s.record)
 	guards := s.guards()
-	wire.RegisterHandlersWithOptions(e, wire.NewStrictHandler(&handlers{s.deps, s.ending}, nil),
+	wire.RegisterHandlersWithOptions(e, wire.NewStrictHandler(&handlers{s.deps, s.ending, make(chan struct{}, maxLists)}, nil),
 		wire.RegisterHandlersOptions{OperationMiddlewares: guards})
 	s.registerService(e, guards)
 	return e

@@ -56,6 +56,14 @@ func (c *contract) of(method, path string) *route {
 	return nil
 }
 
+// holdSchema demands that a text is what a schema describes.
+func (c *contract) holdSchema(tb testing.TB, schema *openapi3.Schema, text []byte) (value any) {
+	tb.Helper()
+	require.NoError(tb, json.Unmarshal(text, &value))
+	require.NoError(tb, c.document.ValidateSchemaJSON(schema, value, openapi3.EnableFormatValidation()), "%s", text)
+	return value
+}
+
 // hold demands of an answer what the document promises: status, media type, headers and body. A refusal must be one of
 // the codes that the operation lists.
 func (c *contract) hold(tb testing.TB, method, path string, a *answer) {
@@ -81,9 +89,13 @@ func (c *contract) hold(tb testing.TB, method, path string, a *answer) {
 	if kind == "text/html" || kind == "text/event-stream" {
 		return
 	}
-	var value any
-	require.NoError(tb, json.Unmarshal(a.body, &value))
-	require.NoError(tb, c.document.ValidateSchemaJSON(media.Schema.Value, value, openapi3.EnableFormatValidation()), "%s %s: %s", method, path, a.body)
+	if kind == "application/x-ndjson" {
+		for line := range strings.Lines(string(a.body)) {
+			c.holdSchema(tb, media.Schema.Value, []byte(line))
+		}
+		return
+	}
+	value := c.holdSchema(tb, media.Schema.Value, a.body)
 	if kind == "application/problem+json" {
 		require.Contains(tb, *response.Value.Description, "`"+value.(map[string]any)["code"].(string)+"`", "%s %s", method, path)
 	}

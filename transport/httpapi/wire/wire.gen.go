@@ -1041,6 +1041,24 @@ type Evaluation struct {
 
 	// Rejected The others, at most 2000; for support.
 	Rejected []Candidate `json:"rejected,omitempty,omitzero"`
+
+	// LeftOut How many servers the lists leave out, if any.
+	LeftOut LeftOut `json:"left_out,omitempty,omitzero"`
+}
+
+// EvaluationEnd How many lines of servers there were.
+type EvaluationEnd struct {
+	Ranked   int `json:"ranked"`
+	Rejected int `json:"rejected"`
+}
+
+// EvaluationLine One line of an evaluation in full. It has exactly one of these.
+type EvaluationLine struct {
+	// Summary Without the lists.
+	Summary  *Evaluation    `json:"summary,omitempty"`
+	Ranked   *RankedServer  `json:"ranked,omitempty"`
+	Rejected *Candidate     `json:"rejected,omitempty"`
+	Complete *EvaluationEnd `json:"complete,omitempty"`
 }
 
 // EvaluationRequest defines model for EvaluationRequest.
@@ -1313,6 +1331,15 @@ type LeaseTakenOver struct {
 // LeasesLeft defines model for LeasesLeft.
 type LeasesLeft struct {
 	Leases []Lease `json:"leases"`
+}
+
+// LeftOut How many servers the lists leave out, if any.
+type LeftOut struct {
+	Ranked   int `json:"ranked"`
+	Rejected int `json:"rejected"`
+
+	// Text How to get all of them.
+	Text string `json:"text"`
 }
 
 // Lock defines model for Lock.
@@ -4262,6 +4289,49 @@ func (response Evaluate200JSONResponse) VisitEvaluateResponse(w http.ResponseWri
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
+}
+
+type Evaluate200ApplicationXNdjsonResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response Evaluate200ApplicationXNdjsonResponse) VisitEvaluateResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
 }
 
 type EvaluatedefaultApplicationProblemPlusJSONResponse struct {
