@@ -209,7 +209,6 @@ var ordersAndDeadHolds = map[string]drama{
 	},
 	"two orders, and the dead hold in their way is swept": {
 		set: overdue, crowd: true, stops: short, acts: []act{reserveAct("b", nil), reserveAct("c", nil), sweepAct}, legal: []string{
-
 			"reserved + all_held + 0: order-a expired, order-b held",
 			"reserved + all_held + 1: order-a expired, order-b held",
 			"reserved + servers_taken + 0: order-a expired, order-b held",

@@ -1,72 +1,15 @@
 package postgres
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/locking"
-	"allocator/store/postgres/postgrestest"
 )
-
-// locksBundle has two services over one table, as two replicas would, in a database whose clock the test sets.
-type locksBundle struct {
-	url      string
-	pool     *pgxpool.Pool // by which the test looks and sets the clock
-	one, two *locking.Grants
-	store    *Locks
-}
-
-const org, otherOrg = "acme", "globex"
-
-// setupLocks puts a function before the database's own clock_timestamp(), so that time passes when a test says so. It
-// is found by name, as the statements name it.
-func setupLocks(t *testing.T) *locksBundle {
-	t.Helper()
-	url := withParameters(t, postgrestest.URL(t), "search_path", "public,pg_catalog")
-	b := &locksBundle{url: url, pool: openPool(t, url, 4)}
-	execute(t, b.pool, `INSERT INTO organizations (id, name) VALUES ('acme', 'Acme'), ('globex', 'Globex')`)
-	execute(t, b.pool, `CREATE TABLE test_clock AS SELECT timestamptz '2031-01-01 00:00Z' AS now`)
-	execute(t, b.pool, `CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT now FROM test_clock); END'`)
-	b.store = NewLocks(openPool(t, url, 4))
-	b.one, b.two = locking.NewGrants(b.store), locking.NewGrants(NewLocks(openPool(t, url, 4)))
-	return b
-}
-
-func (b *locksBundle) advance(t *testing.T, d time.Duration) {
-	t.Helper()
-	execute(t, b.pool, `UPDATE test_clock SET now = now + $1`, d)
-}
-
-func (b *locksBundle) now(t *testing.T) time.Time {
-	t.Helper()
-	return read[time.Time](t, b.pool, `SELECT now FROM test_clock`).UTC()
-}
-
-// take takes a lock that must be free.
-func (b *locksBundle) take(t *testing.T, key string, ttl time.Duration) locking.Grant {
-	t.Helper()
-	grant, _, err := b.one.Acquire(t.Context(), org, key, ttl)
-	require.NoError(t, err)
-	require.NotNil(t, grant, "%s is free", key)
-	return *grant
-}
-
-// requireTaken says that somebody has the lock, which is no error, and returns how long to wait.
-func (b *locksBundle) requireTaken(t *testing.T, key string) time.Duration {
-	t.Helper()
-	grant, left, err := b.two.Acquire(t.Context(), org, key, time.Minute)
-	require.NoError(t, err)
-	require.Nil(t, grant)
-	return left
-}
 
 // A lock of another program from start to end, over two replicas: any of them renews and releases what the other gave.
 //
@@ -162,156 +105,6 @@ func TestGrantsOfOrganizationsAreApart(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Of many who ask at once one gets it, for a new key as for a dead one, and the fences of a key grow in the order in
-// which it was had.
-//
-// Requirements: L02, L37.
-func TestGrantGoesToOneOfMany(t *testing.T) {
-	t.Parallel()
-	b := setupLocks(t)
-	var last int64
-	for range 20 {
-		grants := make(chan *locking.Grant, 8)
-		var all sync.WaitGroup
-		for i := range cap(grants) {
-			service := []*locking.Grants{b.one, b.two}[i%2]
-			all.Go(func() {
-				grant, _, err := service.Acquire(t.Context(), org, "key", time.Minute)
-				if err != nil {
-					t.Error(err)
-				}
-				grants <- grant
-			})
-		}
-		all.Wait()
-		close(grants)
-		var got []*locking.Grant
-		for grant := range grants {
-			if grant != nil {
-				got = append(got, grant)
-			}
-		}
-		require.Len(t, got, 1)
-		require.Greater(t, got[0].Fence, last)
-		last = got[0].Fence
-		b.advance(t, time.Minute)
-	}
-}
-
-// waits starts f and returns when its statement waits for somebody's lock on a row.
-func (b *locksBundle) waits(t *testing.T, f func()) {
-	t.Helper()
-	before := read[int](t, b.pool, lockWaiters)
-	go f()
-	require.Eventually(t, func() bool { return read[int](t, b.pool, lockWaiters) > before }, txPatience, 5*time.Millisecond)
-}
-
-const lockWaiters = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-
-// begin opens a transaction that plays somebody who is slow.
-func (b *locksBundle) begin(t *testing.T) pgx.Tx {
-	t.Helper()
-	tx, err := b.pool.Begin(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
-	return tx
-}
-
-// A renewal that had to wait for its row looks at the clock after the wait: if the lock ran out meanwhile, it is lost.
-//
-// Requirements: L05, L37. Faults: F-R10.
-func TestGrantIsNotRenewedAfterAWaitBeyondItsDeadline(t *testing.T) {
-	t.Parallel()
-	b := setupLocks(t)
-	grant := b.take(t, "key", time.Minute)
-	slow := b.begin(t)
-	require.Equal(t, 1, read[int](t, slow, `SELECT 1 FROM locks WHERE key = 'key' FOR UPDATE`))
-
-	outcome := make(chan error, 1)
-	b.waits(t, func() {
-		_, err := b.one.Renew(t.Context(), org, "key", grant.Token, time.Hour)
-		outcome <- err
-	})
-	b.advance(t, time.Minute)
-	require.NoError(t, slow.Rollback(t.Context()), "the row is as it was")
-	require.Equal(t, locking.ErrNotOwner, <-outcome)
-}
-
-// Whoever asks for a dead lock while another takes it finds that one's lock after the wait.
-//
-// Requirements: L02, L37.
-func TestGrantTakenDuringTheWaitIsContention(t *testing.T) {
-	t.Parallel()
-	b := setupLocks(t)
-	b.take(t, "key", time.Minute)
-	b.advance(t, time.Minute)
-	slow := b.begin(t)
-	_, err := slow.Exec(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(60_000), int64(0), nil)
-	require.NoError(t, err)
-
-	outcome := make(chan *locking.Grant, 1)
-	b.waits(t, func() {
-		grant, _, err := b.one.Acquire(t.Context(), org, "key", time.Minute)
-		if err != nil {
-			t.Error(err)
-		}
-		outcome <- grant
-	})
-	require.NoError(t, slow.Commit(t.Context()))
-	require.Nil(t, <-outcome)
-	_, err = b.one.Renew(t.Context(), org, "key", "theirs", time.Minute)
-	require.NoError(t, err)
-}
-
-// A fence is drawn under the row's lock: whoever waited for its row has a larger one than all that were given out
-// meanwhile, also if it drew a smaller one before the wait.
-//
-// Requirements: L37. Cases: LE-01. Faults: F-R10.
-func TestFenceIsDrawnAfterTheWait(t *testing.T) {
-	t.Parallel()
-	b := setupLocks(t)
-	slow := b.begin(t)
-	take := func() (fence int64) {
-		var granted bool
-		require.NoError(t, slow.QueryRow(t.Context(), acquireLockSQL, org, "key", []byte("theirs"), int64(1), int64(0), nil).Scan(&granted, &fence, nil, nil, nil))
-		require.True(t, granted)
-		return fence
-	}
-	first := take()
-	outcome := make(chan *locking.Grant, 1)
-	b.waits(t, func() {
-		grant, _, err := b.one.Acquire(t.Context(), org, "key", time.Hour)
-		if err != nil {
-			t.Error(err)
-		}
-		outcome <- grant
-	})
-	b.advance(t, time.Second)
-	second := take()
-	require.Greater(t, second, first)
-	b.advance(t, time.Second)
-	require.NoError(t, slow.Commit(t.Context()))
-	grant := <-outcome
-	require.NotNil(t, grant)
-	require.Greater(t, grant.Fence, second)
-}
-
-// Asking for a live lock neither waits for its holder nor writes.
-//
-// Requirements: L03, L37.
-func TestContentionWaitsForNobody(t *testing.T) {
-	t.Parallel()
-	b := setupLocks(t)
-	b.take(t, "key", time.Minute)
-	slow := b.begin(t)
-	require.Equal(t, 1, read[int](t, slow, `SELECT 1 FROM locks WHERE key = 'key' FOR UPDATE`))
-	drawn := read[int64](t, b.pool, `SELECT last_value FROM lock_fences`)
-	for range 3 {
-		b.requireTaken(t, "key")
-	}
-	require.Equal(t, drawn, read[int64](t, b.pool, `SELECT last_value FROM lock_fences`))
-}
-
 // A database that is away is an error of its own, for every operation: never "somebody has it", never "not yours".
 //
 // Requirements: L02, L04, L37.
@@ -329,15 +122,6 @@ func TestDatabaseAwayIsNotContention(t *testing.T) {
 	err = broken.Release(t.Context(), org, "key", grant.Token)
 	require.ErrorIs(t, err, locking.ErrBackend)
 	require.NotErrorIs(t, err, locking.ErrNotOwner)
-}
-
-// unreachablePool leads to where nobody listens.
-func unreachablePool(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@"+closedAddress(t)+"/db?sslmode=disable")
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
 }
 
 // Bad input is refused naming the field, and nothing is changed.
