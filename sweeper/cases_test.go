@@ -6,6 +6,7 @@ import (
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 	"github.com/stretchr/testify/require"
 
 	"allocator/reservation"
@@ -13,50 +14,91 @@ import (
 	"allocator/store/postgres/postgrestest"
 )
 
-// A job that nobody can read, of another release or damaged, keeps no other from its turn: it fails by itself, waits
-// before it is tried again, and is there for an operator to see.
+// A job that nobody can read, of another release or damaged, in front of a hundred good ones: those have their turn. It is
+// tried as often as its options say, with pauses that grow, and is kept for an operator, who sees why it failed and
+// can have it tried again, now that it can be read.
 //
 // Cases: JO-06.
 func TestUnreadableJobsBlockNobody(t *testing.T) {
 	t.Parallel()
 	pool := postgrestest.New(t)
 	dueHolds(t, pool, 100)
-	for _, bad := range []string{`('of_another_release', '{}')`, `('sweep_reservations', '[7]')`} {
+	insert := func(kind, args string, n int) {
 		_, err := pool.Exec(t.Context(), `INSERT INTO river_job (kind, args, max_attempts, priority, queue, state, scheduled_at)
-			SELECT kind, args::jsonb, 3, 1, 'default', 'available', now() - interval '1 day' FROM (VALUES `+bad+`) bad (kind, args)`)
+			SELECT $1, $2, 3, 1, 'default', 'available', now() - interval '1 day' / $3::int FROM generate_series(1, $3)`, kind, args, n)
 		require.NoError(t, err)
 	}
+	unreadable := map[string]string{"of_another_release": `{}`, "sweep_reservations": `[7]`}
+	for kind, args := range unreadable {
+		insert(kind, args, 1)
+	}
+	insert(PartitionArgs{}.Kind(), `{}`, 100)
 	stop := run(t, pool, Options{Every: 2 * time.Second, Reservations: reservation.NewService(postgres.NewReservations(pool), reservation.TokenKeys{})})
 	defer stop()
-	require.Eventually(t, func() bool { return count(t, pool, stillHeld) == 0 }, patience, 20*time.Millisecond)
-	const waiting = `SELECT count(*) FROM river_job WHERE max_attempts = 3 AND kind = 'of_another_release' AND array_length(errors, 1) > 0 AND state IN ('retryable', 'discarded')`
-	require.Eventually(t, func() bool { return count(t, pool, waiting) == 1 }, patience, 20*time.Millisecond, "it is on record")
-	stop()
+	const good = `SELECT count(*) FROM river_job WHERE kind = 'make_month_partitions' AND state = 'completed' AND max_attempts = 3`
+	require.Eventually(t, func() bool { return count(t, pool, good) >= 100 && count(t, pool, stillHeld) == 0 }, patience, 20*time.Millisecond)
+
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: quiet})
+	require.NoError(t, err)
+	for kind, args := range unreadable {
+		var id int64
+		require.NoError(t, pool.QueryRow(t.Context(), `SELECT id FROM river_job WHERE kind = $1 AND args = $2::jsonb AND max_attempts = 3`, kind, args).Scan(&id))
+		reaches := func(state rivertype.JobState, tries int) (job *rivertype.JobRow) {
+			require.Eventually(t, func() bool {
+				job, err = client.JobGet(t.Context(), id)
+				return err == nil && job.State == state && job.Attempt == tries
+			}, patience, 20*time.Millisecond, "%s: %s after %d tries", kind, state, tries)
+			return job
+		}
+		again := reaches(rivertype.JobStateRetryable, 2)
+		require.Greater(t, again.ScheduledAt, again.Errors[1].At, "it waits")
+		require.Greater(t, again.Errors[1].At, again.Errors[0].At)
+		_, err = pool.Exec(t.Context(), `UPDATE river_job SET state = 'available', scheduled_at = now() WHERE id = $1`, id) // it has waited
+		require.NoError(t, err)
+		require.Len(t, reaches(rivertype.JobStateDiscarded, 3).Errors, 3)
+		_, err = pool.Exec(t.Context(), `UPDATE river_job SET kind = 'make_month_partitions', args = '{}' WHERE id = $1`, id)
+		require.NoError(t, err)
+		_, err = client.JobRetry(t.Context(), id)
+		require.NoError(t, err)
+		reaches(rivertype.JobStateCompleted, 4)
+	}
 }
 
-// However often processes are started anew, and however long none ran, there is one sweep for each period in which one
-// runs, and none is made up for: the first process to come sweeps once.
+// However often processes are started anew, there is a sweep in each period in which one starts, although none of them
+// lives as long as a period; and however long none ran, none is made up for: the first process to come sweeps once.
 //
 // Requirements: R55. Cases: JO-03.
 func TestRestartsNeitherStopNorPileUpSweeps(t *testing.T) {
 	t.Parallel()
+	const every, slot = time.Hour, time.Hour / 2 // far longer than any process of this test
 	pool := postgrestest.New(t)
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: quiet})
 	require.NoError(t, err)
-	opts := sweepOpts(Every)
+	change := func(sql string, args ...any) {
+		_, err := pool.Exec(t.Context(), sql, args...)
+		require.NoError(t, err)
+	}
+	opts := sweepOpts(every)
 	opts.ScheduledAt = time.Now().Add(-24 * time.Hour) // the last one, a day ago
 	last, err := client.Insert(t.Context(), SweepArgs{}, &opts)
 	require.NoError(t, err)
-	_, err = pool.Exec(t.Context(), `UPDATE river_job SET state = 'completed', finalized_at = scheduled_at, created_at = scheduled_at WHERE id = $1`, last.Job.ID)
-	require.NoError(t, err)
-	service := reservation.NewService(postgres.NewReservations(pool), reservation.TokenKeys{})
-	since := time.Now()
-	for restart := range 4 {
-		dueHolds := `SELECT count(*) FROM river_job WHERE kind = 'sweep_reservations' AND state = 'completed' AND created_at > now() - interval '1 hour'`
-		stop := run(t, pool, Options{Reservations: service})
-		require.Eventually(t, func() bool { return count(t, pool, dueHolds) >= 1 }, patience, 20*time.Millisecond, "start %d", restart)
-		stop()
-		periods := int(time.Since(since)/(Every/2)) + 2 // a slot is half a period
-		require.LessOrEqual(t, count(t, pool, dueHolds), periods)
+	change(`UPDATE river_job SET state = 'completed', finalized_at = scheduled_at, created_at = scheduled_at WHERE id = $1`, last.Job.ID)
+
+	service, began := reservation.NewService(postgres.NewReservations(pool), reservation.TokenKeys{}), time.Now()
+	for period := 1; period <= 3; period++ {
+		for restart := range 3 {
+			change(`DELETE FROM river_job WHERE kind = 'make_month_partitions'`) // by which is seen that a process has begun
+			stop := run(t, pool, Options{Every: every, Reservations: service})
+			require.Eventually(t, func() bool {
+				return count(t, pool, `SELECT count(*) FROM river_job WHERE kind = 'make_month_partitions' AND state = 'completed'`) == 1 &&
+					count(t, pool, `SELECT count(*) FROM river_job WHERE state IN ('available', 'running')`) == 0
+			}, patience, 20*time.Millisecond)
+			stop()
+			made := count(t, pool, `SELECT count(*) FROM river_job WHERE kind = 'sweep_reservations' AND state = 'completed' AND created_at > now() - interval '1 hour'`)
+			passed := int(time.Now().Truncate(slot).Sub(began.Truncate(slot)) / slot) // a real one may have begun meanwhile
+			require.GreaterOrEqual(t, made, period, "start %d", restart)
+			require.LessOrEqual(t, made, period+passed, "start %d", restart)
+		}
+		change(`UPDATE river_job SET unique_key = decode(md5(id::text), 'hex') WHERE kind = 'sweep_reservations'`) // the period is over
 	}
 }
