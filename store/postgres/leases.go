@@ -78,10 +78,12 @@ func (s *Leases) run(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	if err := fn(tx); err != nil {
+	defer func() { // also when fn panics
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 		defer cancel()
-		_ = tx.Rollback(back) // the pool destroys a connection that is still in a transaction
+		_ = tx.Rollback(back) // nothing after a commit; the pool destroys a connection that is still in a transaction
+	}()
+	if err := fn(tx); err != nil {
 		return err
 	}
 	err = tx.Commit(ctx)
