@@ -16,7 +16,6 @@ import (
 	"allocator/featureflags"
 	"allocator/identity"
 	"allocator/inventory"
-	"allocator/lease"
 	"allocator/store/postgres"
 	"allocator/transport/httpapi"
 )
@@ -46,7 +45,7 @@ func openDoor(ctx context.Context, w *world, callers int) (*door, error) {
 		Reservations: w.reservations, ReservationChanges: w.reservations, Bindings: w.reservations, ServerStates: w.reservations,
 		Servers: inventory.NewService(postgres.NewServers(w.pool)), Events: postgres.NewEvents(w.pool),
 		Organizations: identity.NewOrganizations(postgres.NewOrganizations(w.pool), time.Minute), Keys: keys,
-		Leases: lease.NewService(postgres.NewLeases(w.pool), everybody{}),
+		Leases: leaseService(w.pool),
 		Flags:  featureflags.New(postgres.NewFlags(w.pool)), Audit: audit,
 		Log: slog.New(slog.NewJSONHandler(written{}, nil)), Version: "bench",
 	})

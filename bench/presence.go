@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"allocator/lease"
 	"allocator/store/postgres"
 )
@@ -12,18 +14,14 @@ import (
 // presenceLeases is how many people edit the resource whose presence is read.
 const presenceLeases = 100
 
-// everybody may edit everything.
-type everybody struct{}
-
-// MayEdit implements lease.Policy.
-func (everybody) MayEdit(context.Context, lease.Writer, lease.Key) (bool, error) { return true, nil }
-
-// MayTakeOver implements lease.Policy.
-func (everybody) MayTakeOver(lease.Writer, lease.Lease) bool { return true }
+// leaseService is as the product has it.
+func leaseService(pool *pgxpool.Pool) *lease.Service {
+	return lease.NewService(postgres.NewLeases(pool), postgres.NewLeasePolicy(pool), lease.ReadPresenceBy(postgres.NewLeasePresence(pool)))
+}
 
 // comparePresence reads who edits a resource beside SELECT 1 through the same kind of door.
 func (r *run) comparePresence(ctx context.Context, w *world, table Table) error {
-	leases := lease.NewService(postgres.NewLeases(w.pool), everybody{})
+	leases := leaseService(w.pool)
 	writer := lease.Writer{Organization: string(org), ActorKind: string(w.caller.Actor.Kind), ActorID: w.caller.Actor.ID}
 	for i := range presenceLeases {
 		writer.Holder = lease.Holder{ID: fmt.Sprint("editor-", i), Name: fmt.Sprint("Editor ", i)}

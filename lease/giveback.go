@@ -85,11 +85,26 @@ func (s *Service) Presence(ctx context.Context, w Writer, resource string) (Pres
 	if err := checkKey(w, key); err != nil {
 		return Presence{}, err
 	}
-	if err := s.mayEdit(ctx, w, key); err != nil {
+	standing, err := s.see(ctx, w, key)
+	if err != nil {
 		return Presence{}, err
 	}
-	standing, err := s.store.Standing(ctx, w.Organization, resource)
-	return Presence{Resource: resource, Now: standing.Now, Leases: standing.Active()}, err
+	return Presence{Resource: resource, Now: standing.Now, Leases: standing.Active()}, nil
+}
+
+// see reads the leases of a resource for somebody who may edit it.
+func (s *Service) see(ctx context.Context, w Writer, key Key) (Standing, error) {
+	if s.reader == nil {
+		if err := s.mayEdit(ctx, w, key); err != nil {
+			return Standing{}, err
+		}
+		return s.store.Standing(ctx, w.Organization, key.Resource)
+	}
+	standing, may, err := s.reader.Presence(ctx, w, key.Resource)
+	if err == nil && !may {
+		err = ErrEditRefused
+	}
+	return standing, err
 }
 
 // Purge deletes leases that ran out long ago; a job calls it now and then. Nothing but the size of the table depends on it.

@@ -11,6 +11,7 @@ import (
 type Service struct {
 	store   Store
 	policy  Policy
+	reader  PresenceReader // nil: the policy is asked, and then the store
 	ceiling time.Duration
 }
 
@@ -19,6 +20,9 @@ type Option func(s *Service)
 
 // Ceiling settles how long heartbeats can keep a lease, counted from when it was granted; 0, the default, is for ever.
 func Ceiling(longest time.Duration) Option { return func(s *Service) { s.ceiling = longest } }
+
+// ReadPresenceBy settles who answers when the presence is read. Without it the policy is asked, and then the store.
+func ReadPresenceBy(r PresenceReader) Option { return func(s *Service) { s.reader = r } }
 
 // NewService returns the service over a store and a policy.
 func NewService(store Store, policy Policy, options ...Option) *Service {

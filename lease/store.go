@@ -34,3 +34,10 @@ type Tx interface {
 	// TookOver leaves an entry in the audit trail.
 	TookOver(ctx context.Context, w Writer, t TakeOver) error
 }
+
+// PresenceReader answers for a policy that looks at the same database, in one question of one instant.
+type PresenceReader interface {
+	// Presence reads the leases of a resource, without credentials and versions, and the clock; false, and no leases, if the
+	// writer may not edit.
+	Presence(ctx context.Context, w Writer, resource string) (Standing, bool, error)
+}

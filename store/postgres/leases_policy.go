@@ -19,10 +19,10 @@ var _ lease.Policy = (*LeasePolicy)(nil)
 // NewLeasePolicy makes the policy.
 func NewLeasePolicy(pool *pgxpool.Pool) *LeasePolicy { return &LeasePolicy{pool: pool} }
 
-// mayEditSQL: the key is live and has the scope operator. Who works on the database itself has no key, and may.
-const mayEditSQL = `SELECT $2::text = '' OR EXISTS (
+// mayEditTest: the key is live and has the scope operator. Who works on the database itself has no key, and may.
+const mayEditTest = `($2::text = '' OR EXISTS (
 	SELECT FROM api_keys k WHERE k.organization_id = $1 AND k.id = $3 AND k.revoked_at IS NULL
-		AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp()) AND 'operator' = ANY (k.scopes))`
+		AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp()) AND 'operator' = ANY (k.scopes)))`
 
 // MayEdit implements lease.Policy: whoever has a live key with the scope operator edits everything of its organization.
 func (p *LeasePolicy) MayEdit(ctx context.Context, w lease.Writer, _ lease.Key) (bool, error) {
@@ -32,7 +32,7 @@ func (p *LeasePolicy) MayEdit(ctx context.Context, w lease.Writer, _ lease.Key) 
 
 func mayEdit(ctx context.Context, q querier, organization, credential string) (may bool, err error) {
 	id, _ := parseID(keyIDPrefix, credential) // another text names no key
-	err = q.QueryRow(ctx, mayEditSQL, organization, credential, id).Scan(&may)
+	err = q.QueryRow(ctx, `SELECT `+mayEditTest, organization, credential, id).Scan(&may)
 	return may, err
 }
 

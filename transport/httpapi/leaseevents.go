@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -144,11 +143,7 @@ func sameLease(a, b lease.Lease) bool {
 
 // event writes one event. JSON has no line breaks, so its data is one line.
 func event(name string, p lease.Presence) string {
-	data, err := json.Marshal(viewPresence(p))
-	if err != nil {
-		data = []byte("{}") // texts and times always can be written
-	}
-	return fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", p.Now.UnixMilli(), name, data)
+	return fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", p.Now.UnixMilli(), name, writePresence(p))
 }
 
 // eventWriter sends at once, and gives up on a caller that does not read.

@@ -102,19 +102,6 @@ func (h *handlers) LeaveResource(ctx context.Context, r wire.LeaveResourceReques
 	return wire.LeaveResource200JSONResponse{Leases: viewLeases(left, time.Time{})}, nil
 }
 
-// GetPresence implements wire.StrictServerInterface.
-func (h *handlers) GetPresence(ctx context.Context, r wire.GetPresenceRequestObject) (wire.GetPresenceResponseObject, error) {
-	p, err := h.Leases.Presence(ctx, writerOf(ctx, r.Params.LeaseHolder, ""), r.Resource)
-	if err != nil {
-		return nil, err
-	}
-	return wire.GetPresence200JSONResponse(viewPresence(p)), nil
-}
-
-func viewPresence(p lease.Presence) wire.Presence {
-	return wire.Presence{Resource: p.Resource, At: p.Now.UTC(), Leases: viewLeases(p.Leases, p.Now)}
-}
-
 func viewLeases(list []lease.Lease, now time.Time) []wire.Lease {
 	return each(list, func(l lease.Lease) wire.Lease { return viewLease(l, now) })
 }

@@ -49,8 +49,9 @@ type Deps struct {
 // handlers implement the operations of the contract.
 type handlers struct {
 	Deps
-	ending <-chan struct{} // closed when no new requests are taken: streams end
-	lists  chan struct{}   // an element for each list in full that is being written
+	ending   <-chan struct{} // closed when no new requests are taken: streams end
+	lists    chan struct{}   // an element for each list in full that is being written
+	presence *crowd[presenceQuestion, presenceText]
 }
 
 var _ wire.StrictServerInterface = (*handlers)(nil)
@@ -94,7 +95,10 @@ func (s *Server) echo() *echo.Echo {
 	e.Logger.SetOutput(slogWriter{s.deps.Log})
 	e.Use(s.record)
 	guards := s.guards()
-	wire.RegisterHandlersWithOptions(e, wire.NewStrictHandler(&handlers{s.deps, s.ending, make(chan struct{}, maxLists)}, nil),
+	handlers := &handlers{
+		Deps: s.deps, ending: s.ending, lists: make(chan struct{}, maxLists), presence: newCrowd[presenceQuestion, presenceText](),
+	}
+	wire.RegisterHandlersWithOptions(e, wire.NewStrictHandler(handlers, nil),
 		wire.RegisterHandlersOptions{OperationMiddlewares: guards})
 	s.registerService(e, guards)
 	return e

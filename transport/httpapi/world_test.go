@@ -82,7 +82,8 @@ func newWorldOn(tb testing.TB, pool *pgxpool.Pool, ready httpapi.Readiness) *wor
 		Reservations: reservations, ReservationChanges: reservations, Bindings: reservations, ServerStates: reservations,
 		Servers: inventory.NewService(postgres.NewServers(pool)), Events: postgres.NewEvents(pool),
 		Locks: locking.NewGrants(postgres.NewLocks(pool)), Jobs: w.jobs,
-		Leases: lease.NewService(leaseStore, postgres.NewLeasePolicy(pool)), LeaseWatch: w.editors,
+		Leases:        lease.NewService(leaseStore, postgres.NewLeasePolicy(pool), lease.ReadPresenceBy(postgres.NewLeasePresence(pool))),
+		LeaseWatch:    w.editors,
 		Organizations: organizations, Keys: w.keys, Flags: w.flags, Audit: audit,
 		Log: slog.New(slog.NewJSONHandler(w.log, nil)), Version: "1.2.3-test",
 	})
