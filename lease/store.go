@@ -37,7 +37,7 @@ type Tx interface {
 
 // PresenceReader answers for a policy that looks at the same database, in one question of one instant.
 type PresenceReader interface {
-	// Presence reads the leases of a resource, without credentials and versions, and the clock; false, and no leases, if the
+	// Presence reads the leases of a resource, in any order, without credentials and versions, and the clock; false, and no leases, if the
 	// writer may not edit.
 	Presence(ctx context.Context, w Writer, resource string) (Standing, bool, error)
 }

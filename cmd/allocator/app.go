@@ -66,7 +66,8 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, o appOptions) (*app, error)
 		allocator:     allocator,
 		reservations:  reservation.NewService(postgres.NewReservations(pool), o.tokens).WatchedBy(allocator.Watcher()),
 		leaseStore:    leaseStore,
-		leases:        lease.NewService(leaseStore, postgres.NewLeasePolicy(pool), lease.Ceiling(o.ceiling), lease.ReadPresenceBy(postgres.NewLeasePresence(pool))),
+		leases: lease.NewService(leaseStore, postgres.NewLeasePolicy(pool), lease.Ceiling(o.ceiling),
+			lease.ReadPresenceBy(postgres.NewLeasePresence(pool))),
 	}, nil
 }
 

@@ -146,12 +146,10 @@ func standing(ctx context.Context, q querier, organization string, resources []s
 		}
 		seen.Leases = append(seen.Leases, r.lease())
 	}
-	slices.SortFunc(seen.Leases, byResourceAndPart)
+	slices.SortFunc(seen.Leases, func(a, b lease.Lease) int {
+		return cmp.Or(cmp.Compare(a.Key.Resource, b.Key.Resource), cmp.Compare(a.Key.Part, b.Key.Part))
+	})
 	return seen, rows.Err()
-}
-
-func byResourceAndPart(a, b lease.Lease) int {
-	return cmp.Or(cmp.Compare(a.Key.Resource, b.Key.Resource), cmp.Compare(a.Key.Part, b.Key.Part))
 }
 
 // leaseRow reads rows of standingSQL. Many of them repeat the same resource, holder and key.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,9 +103,17 @@ func (b *leaseBundle) present(resource string) []string {
 	p, err := b.two.Presence(b.t.Context(), writer("reader"), resource)
 	require.NoError(b.t, err)
 	names := []string{}
-	for _, l := range p.Leases {
+	for i, l := range p.Leases {
 		names = append(names, l.Key.Part+":"+l.Holder.ID)
+		p.Leases[i].Credential, p.Leases[i].Version = "", 0
 	}
+	onTheDatabase := writer("reader")
+	onTheDatabase.Credential = ""
+	seen, may, err := NewLeasePresence(b.pool).Presence(b.t.Context(), onTheDatabase, resource)
+	require.NoError(b.t, err)
+	require.True(b.t, may)
+	atTheDoor := lease.Presence{Resource: resource, Now: seen.Now, Leases: seen.Active()}
+	require.Equal(b.t, p, atTheDoor, "asked as the door does")
 	return names
 }
 
@@ -393,6 +402,82 @@ func TestPresenceIsInOrder(t *testing.T) {
 	require.Equal(t, b.now(t), p.Now)
 }
 
+// Where statements travel as text, as behind some poolers, presence is read from text.
+//
+// Requirements: E31.
+func TestPresenceIsReadFromText(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	for _, part := range []string{"b", "a", "Z"} {
+		b.acquire("anna", keyOf("rack:A12", part), 60)
+	}
+	b.advance(t, time.Millisecond)
+	reader := lease.Writer{Organization: org}
+	binary, _, err := NewLeasePresence(b.pool).Presence(t.Context(), reader, "rack:A12")
+	require.NoError(t, err)
+	pool := openPool(t, withParameters(t, b.url, "default_query_exec_mode", "simple_protocol"), 1)
+	text, may, err := NewLeasePresence(pool).Presence(t.Context(), reader, "rack:A12")
+	require.NoError(t, err)
+	require.True(t, may)
+	require.Equal(t, binary, text)
+	require.Len(t, text.Leases, 3)
+	require.Equal(t, b.now(t), text.Now)
+}
+
+// Presence, right and clock are one statement, whoever asks and whatever there is.
+//
+// Requirements: E19, E30, E31.
+func TestPresenceIsOneStatement(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	b.acquire("anna", keyOf("rack:A12"), 60)
+	counted := &countedStatements{}
+	config := b.pool.Config()
+	config.ConnConfig.Tracer = counted
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	service := lease.NewService(NewLeases(pool), NewLeasePolicy(pool), lease.ReadPresenceBy(NewLeasePresence(pool)))
+	for name, credential := range map[string]string{"on the database": "", "a key that is none": "key_00000000000070008000000000000001"} {
+		for resource, n := range map[string]int{"rack:A12": 1, "rack:A13": 0} {
+			counted.Store(0)
+			p, err := service.Presence(t.Context(), lease.Writer{Organization: org, Holder: lease.Holder{ID: "x"}, Credential: credential}, resource)
+			require.Equal(t, int64(1), counted.Load(), name)
+			if credential == "" {
+				require.NoError(t, err)
+				require.Len(t, p.Leases, n)
+			} else {
+				require.Equal(t, lease.ErrEditRefused, err)
+				require.Zero(t, p)
+			}
+		}
+	}
+}
+
+// countedStatements counts the statements that a pool is asked for.
+type countedStatements struct{ atomic.Int64 }
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (c *countedStatements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.Add(1)
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (*countedStatements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TraceBatchStart implements pgx.BatchTracer.
+func (c *countedStatements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	c.Add(int64(data.Batch.Len()))
+	return ctx
+}
+
+// TraceBatchQuery implements pgx.BatchTracer.
+func (*countedStatements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (*countedStatements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
 // The purge deletes what ran out long ago and passes over what is locked; nothing else depends on it.
 //
 // Requirements: E16.
@@ -437,7 +522,11 @@ func TestLeasesWithTheDatabaseAway(t *testing.T) {
 		"acquire":  func() error { _, err := service.Acquire(t.Context(), writer("anna"), keyOf("a"), 60); return err }(),
 		"release":  func() error { _, err := service.Release(t.Context(), writer("anna"), keyOf("a")); return err }(),
 		"presence": func() error { _, err := service.Presence(t.Context(), writer("anna"), "a"); return err }(),
-		"purge":    func() error { _, err := service.Purge(t.Context()); return err }(),
+		"asking": func() error {
+			_, _, err := NewLeasePresence(pool).Presence(t.Context(), writer("anna"), "a")
+			return err
+		}(),
+		"purge": func() error { _, err := service.Purge(t.Context()); return err }(),
 	} {
 		require.ErrorIs(t, err, reservation.ErrUnavailable, name)
 		require.NotErrorIs(t, err, lease.ErrHeld, name)
@@ -492,6 +581,7 @@ func TestPolicyOfStaff(t *testing.T) {
 	t.Parallel()
 	b := setupLeases(t)
 	policy := NewLeasePolicy(b.pool)
+	b.acquire("anna", keyOf("rack:A12"), 3600)
 	execute(t, b.pool, `INSERT INTO api_keys (organization_id, id, name, scopes, secret_hash, created_by_kind, created_by_id, expires_at, revoked_at, revoked_by_kind, revoked_by_id)
 		SELECT 'acme', id::uuid, 'k', scopes, sha256(''), 'system', 'x', expires_at, revoked_at, CASE WHEN revoked_at IS NOT NULL THEN 'person' END, CASE WHEN revoked_at IS NOT NULL THEN 'x' END
 		FROM (VALUES ('00000000-0000-7000-8000-000000000001', ARRAY ['operator', 'support'], NULL::timestamptz, NULL::timestamptz),
@@ -500,8 +590,13 @@ func TestPolicyOfStaff(t *testing.T) {
 			('00000000-0000-7000-8000-000000000004', ARRAY ['operator'], NULL, clock_timestamp())) AS made (id, scopes, expires_at, revoked_at)`)
 	const key = "key_0000000000007000800000000000000"
 	may := func(organization, credential string) bool {
-		got, err := policy.MayEdit(t.Context(), lease.Writer{Organization: organization, Credential: credential}, keyOf("rack:A12"))
+		w := lease.Writer{Organization: organization, Credential: credential}
+		got, err := policy.MayEdit(t.Context(), w, keyOf("rack:A12"))
 		require.NoError(t, err)
+		seen, sees, err := NewLeasePresence(b.pool).Presence(t.Context(), w, "rack:A12")
+		require.NoError(t, err)
+		require.Equal(t, got, sees)
+		require.Len(t, seen.Leases, map[bool]int{true: 1}[got && organization == org])
 		return got
 	}
 	require.True(t, may(org, key+"1"))

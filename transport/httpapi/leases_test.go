@@ -1,11 +1,18 @@
 package httpapi_test
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"allocator/lease"
+	"allocator/store/postgres"
+	"allocator/store/postgres/postgrestest"
 )
 
 // lease sends a request about a lease as somebody, who may say whom of those with the same key it is: "acme:operator anna".
@@ -62,6 +69,105 @@ func TestLeasesOverHTTP(t *testing.T) {
 	w.expire()
 	require.Empty(t, w.lease(bob, "GET", "rack:A12", "", "").is(200, "").at("leases"))
 	require.Equal(t, "true", w.lease(bob, "DELETE", "rack:A12", "", "").is(200, "").text("lapsed"))
+}
+
+// What another process did is in the very next answer: what was asked for before is remembered nowhere.
+//
+// Requirements: E09, E12, E14, E15, E16, E20, E31.
+func TestPresenceFollowsOtherProcesses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pool := postgrestest.Pool(t, w.pool.Config().ConnString())
+	other := lease.NewService(postgres.NewLeases(pool), postgres.NewLeasePolicy(pool))
+	writer := func(holder string) lease.Writer {
+		return lease.Writer{Organization: "acme", Holder: lease.Holder{ID: holder, Name: holder}, ActorKind: "system", ActorID: "other"}
+	}
+	ctx, key := t.Context(), lease.Key{Resource: "rack:A12", Part: "u17"}
+	present := func() string {
+		t.Helper()
+		var seen strings.Builder
+		for _, l := range w.lease("acme:operator", "GET", "rack:A12", "", "").is(200, "").at("leases").([]any) {
+			one := l.(map[string]any)
+			fmt.Fprintf(&seen, "%s %s for %s; ", one["part"], one["holder"].(map[string]any)["id"], one["seconds_left"])
+		}
+		return seen.String()
+	}
+	require.Empty(t, present())
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"acquired", func() error { _, err := other.Acquire(ctx, writer("anna"), key, 3600); return err }, `u17 anna for 3[56]..; `},
+		{"kept", func() error { _, err := other.Heartbeat(ctx, writer("anna"), key, 7200); return err }, `u17 anna for 7[12]..; `},
+		{"taken over", func() error {
+			_, err := other.TakeOver(ctx, writer("bob"), lease.Key{Resource: "rack:A12"}, 3600, "why")
+			return err
+		}, ` bob for 3[56]..; `},
+		{"released", func() error {
+			_, err := other.Release(ctx, writer("bob"), lease.Key{Resource: "rack:A12"})
+			return err
+		}, ``},
+		{"acquired again", func() error { _, err := other.Acquire(ctx, writer("bob"), key, 3600); return err }, `u17 bob for 3[56]..; `},
+		{"left", func() error { _, err := other.Leave(ctx, writer("bob"), "rack:A12"); return err }, ``},
+		{"acquired for good", func() error { _, err := other.Acquire(ctx, writer("cleo"), key, 3600); return err }, `u17 cleo for 3[56]..; `},
+		{"by hand", func() error {
+			w.exec(`UPDATE leases SET holder_id = 'dora', version = version + 1`)
+			return nil
+		}, `u17 dora for 3[56]..; `},
+		{"run out", func() error { w.expire(); return nil }, ``},
+		{"alive again", func() error { _, err := other.Heartbeat(ctx, writer("dora"), key, 3600); return err }, `u17 dora for 3[56]..; `},
+		{"purged", func() error {
+			_, err := pool.Exec(ctx, `UPDATE leases SET version = version + 1, expires_at = date_trunc('second', clock_timestamp()) - interval '2 days'`)
+			_, failed := other.Purge(ctx)
+			return errors.Join(err, failed)
+		}, ``},
+		{"by another", func() error { _, err := other.Acquire(ctx, writer("emma"), key, 3600); return err }, `u17 emma for 3[56]..; `},
+	} {
+		require.NoError(t, step.do(), step.name)
+		require.Regexp(t, "^"+step.want+"$", present(), step.name)
+	}
+}
+
+// Those who ask at once share an answer only if they have the same key: everybody's right is asked, and organizations that
+// use the same names do not meet.
+//
+// Requirements: E19, E31.
+func TestPresenceIsSharedWithinAKeyAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const revoked = "acme:operator,checkout"
+	w.lease("acme:operator anna", "PUT", "rack:A12", "", minute).is(200, "")
+	for _, who := range []string{"rival:operator", revoked} {
+		w.lease(who, "GET", "rack:A12", "", "").is(200, "")
+	}
+	w.exec(`UPDATE api_keys SET revoked_at = now(), revoked_by_kind = 'person', revoked_by_id = 'x' WHERE name = $1`, revoked)
+	beside := postgrestest.Pool(t, w.pool.Config().ConnString())
+	tx, err := beside.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE leases IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	waiting := func() (n int) {
+		require.NoError(t, beside.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'leases'::regclass`).Scan(&n))
+		return n
+	}
+	answers := map[string]chan *answer{}
+	ask := func(who string) {
+		got := make(chan *answer, 1)
+		answers[who] = got
+		go func() { got <- w.lease(who, "GET", "rack:A12", "", "") }()
+	}
+	ask("acme:operator")
+	require.Eventually(t, func() bool { return waiting() == 1 }, time.Minute, 5*time.Millisecond)
+	for _, who := range []string{"acme:operator bob", "acme:operator cleo", "rival:operator", revoked} {
+		ask(who)
+	}
+	require.Eventually(t, func() bool { return waiting() >= 3 }, time.Minute, 5*time.Millisecond, "each key asks by itself")
+	require.NoError(t, tx.Rollback(t.Context()))
+	for who, want := range map[string]int{"acme:operator": 1, "acme:operator bob": 1, "acme:operator cleo": 1, "rival:operator": 0} {
+		require.Len(t, (<-answers[who]).is(200, "").at("leases"), want, who)
+	}
+	(<-answers[revoked]).is(403, "edit_refused")
 }
 
 // From holders with the same key everybody may take over, from others an admin; the audit trail keeps the reason.
