@@ -31,7 +31,8 @@ func (r *run) figures(ctx context.Context, w *world) error {
 		name    string
 		measure func(ctx context.Context, w *world) error
 	}{
-		{"start", r.measureStart}, {"evaluate", r.measureEvaluation}, {"memory", r.measureMemory},
+		{"start", r.measureStart}, {"evaluate", r.measureEvaluation}, {"evaluate-http", r.measureEvaluationLines},
+		{"memory", r.measureMemory},
 	} {
 		if !r.wants(measured.name) {
 			continue
@@ -113,14 +114,6 @@ func (r *run) measureStart(ctx context.Context, w *world) error {
 		return err
 	}
 	return w.reset(ctx)
-}
-
-func (r *run) measureEvaluation(ctx context.Context, w *world) error {
-	f := Figure{ID: "evaluate", Name: "evaluation in full", Servers: len(w.servers.ids), Unit: "s", BaseName: "reading the same rows"}
-	return r.pairs(ctx, f, w.readAll, func(ctx context.Context) error {
-		_, err := w.allocator.Evaluate(ctx, w.caller, "", classes[1].wanted)
-		return err
-	})
 }
 
 // measureMemory compares the live heap with and without a catalog.

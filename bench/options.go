@@ -51,7 +51,7 @@ func Names() []string {
 	return []string{
 		"limit", "reserve", "http", "sql-list", "locked-set", "serializable", "redis-lock", "pgbench",
 		"convert", "refuse", "select-1", "capacity", "bare-redis", "lock-redis", "sql-lock", "redis-door", "presence",
-		"trace", "start", "evaluate", "memory",
+		"trace", "start", "evaluate", "evaluate-http", "memory",
 	}
 }
 

@@ -38,6 +38,7 @@ func (r *Report) targets() []Target {
 		ceiling("memory of the catalog for each server", 400, "B", r.figure("memory", 0, false)),
 		ceiling("start with 1M servers, of reading their rows", 3, "", r.figure("start", 1_000_000, true)),
 		ceiling("evaluation in full of 100k servers", 0.5, "s", r.figure("evaluate", 100_000, false)),
+		ceiling("evaluation in full of 100k servers over HTTP", 0.5, "s", r.figure("evaluate-http", 100_000, false)),
 		ceiling("capacity by site and model, of SELECT 1 over HTTP", 10, "", inverse(r.ratio("capacity", 0, 0))),
 		floor("a lock through the door for clients of Redis, of plain SQL", 0.5, r.ratio("redis-door", 0, 0)),
 		ceiling("who edits, with 100 leases, of SELECT 1", 3, "", inverse(r.ratio("presence", 0, 0))),

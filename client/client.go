@@ -27,10 +27,11 @@ func New(baseURL, apiKey string, options ...ClientOption) (*ClientWithResponses,
 			return nil, err
 		}
 	}
+	asking := &refusing{given.Client, given.Client}
 	if given.Client == nil {
-		given.Client = &http.Client{Timeout: timeout, CheckRedirect: stayHere}
+		asking = &refusing{&http.Client{Timeout: timeout, CheckRedirect: stayHere}, &http.Client{CheckRedirect: stayHere}}
 	}
-	options = append(options, WithHTTPClient(&refusing{given.Client}), WithRequestEditorFn(onlyAsked), WithRequestEditorFn(bearer(apiKey)))
+	options = append(options, WithHTTPClient(asking), WithRequestEditorFn(onlyAsked), WithRequestEditorFn(bearer(apiKey)))
 	return NewClientWithResponses(strings.TrimRight(baseURL, "/"), options...)
 }
 

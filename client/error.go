@@ -51,14 +51,24 @@ func (e *ForeignError) Error() string {
 }
 
 // refusing turns every answer that is no success into an error, so that no caller can take one for the other.
-type refusing struct{ next HttpRequestDoer }
+type refusing struct {
+	next      HttpRequestDoer
+	unhurried HttpRequestDoer // for calls that have no limit of their own
+}
+
+// unhurried marks the context of such a call.
+type unhurried struct{}
 
 // maxProblem bounds what is read of an error answer.
 const maxProblem = 1 << 20
 
 // Do implements HttpRequestDoer.
 func (c *refusing) Do(r *http.Request) (*http.Response, error) {
-	answer, err := c.next.Do(r)
+	next := c.next
+	if r.Context().Value(unhurried{}) != nil {
+		next = c.unhurried
+	}
+	answer, err := next.Do(r)
 	if err != nil || answer.StatusCode < http.StatusMultipleChoices {
 		return answer, err
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -14,12 +16,14 @@ type evaluateCmd struct {
 	requirementFlags
 	Key   string `name:"key" placeholder:"KEY" help:"Idempotency key of the reservation that is meant; it decides the order of equals."`
 	Limit int    `name:"limit" default:"10" placeholder:"N" help:"How many of the servers that fit to show."`
+	Full  bool   `name:"full" help:"Show every server, with every reason; as JSON, one object to a line."`
 }
 
 func (*evaluateCmd) examples() string {
 	return `
 		allocator evaluate --memory-gib 128 --drive 2x960GB,nvme --price-max "80.00 EUR"
-		allocator evaluate --requirements order.json --json`
+		allocator evaluate --requirements order.json --json
+		allocator evaluate --memory-gib 128 --full`
 }
 
 // Run implements the command.
@@ -27,6 +31,11 @@ func (c *evaluateCmd) Run(ctx context.Context, p *process) error {
 	wanted, err := c.requirements(p.stdin)
 	if err != nil {
 		return err
+	}
+	if c.Full {
+		return c.call(func(api *client.ClientWithResponses) error {
+			return p.showLines(api.EvaluateInFull(ctx, client.EvaluationRequest{Key: c.Key, Requirements: wanted}))
+		})
 	}
 	return c.call(func(api *client.ClientWithResponses) error {
 		res, err := api.EvaluateWithResponse(ctx, client.EvaluationRequest{Key: c.Key, Requirements: wanted})
@@ -49,12 +58,47 @@ func noteCodes(notes client.Notes) string {
 	return strings.Join(append([]string{""}, mapped(notes, func(n client.Note) string { return string(n.Code) })...), ", ")
 }
 
-func (p *process) showEvaluation(e client.Evaluation, limit int) error {
+// showLines shows each server as it comes: there may be more of them than a table can be made of.
+func (p *process) showLines(lines iter.Seq2[client.EvaluationLine, error]) error {
+	for line, err := range lines {
+		switch {
+		case err != nil:
+			return err
+		case p.json:
+			if err := p.printJSONLine(line); err != nil {
+				return err
+			}
+		case line.Summary != nil:
+			p.showSummary(*line.Summary)
+			p.printf("\n")
+		case line.Ranked != nil:
+			s := line.Ranked.Server
+			p.printf("%d  %s  %s  %s  %s\n", line.Ranked.Rank, s.ID, cmp.Or(s.Name, "-"), s.Site, hardware(s)+noteCodes(line.Ranked.Notes))
+		case line.Rejected != nil:
+			p.printf("-  %s  %s  %s  %s\n", line.Rejected.ServerID, cmp.Or(line.Rejected.Name, "-"), line.Rejected.Site, against(line.Rejected))
+		}
+	}
+	return nil
+}
+
+// against says everything that speaks against a server.
+func against(c *client.Candidate) string {
+	said := mapped(c.Reasons, func(r client.Reason) string {
+		return reasonName(client.ReasonCount{Code: r.Code, Requirement: r.Requirement}) + ": " + r.Text
+	})
+	return strings.Join(said, " ") + noteCodes(c.Notes)
+}
+
+func (p *process) showSummary(e client.Evaluation) {
 	p.printf("%s\n\n", e.Text)
 	p.funnel("", e.Servers, e.Eligible, e.Counts)
 	if e.Nearest.Text != "" && !strings.Contains(e.Text, e.Nearest.Text) {
 		p.printf("\nNearest: %s\n", e.Nearest.Text)
 	}
+}
+
+func (p *process) showEvaluation(e client.Evaluation, limit int) error {
+	p.showSummary(e)
 	if len(e.Ranked) == 0 {
 		return nil
 	}
@@ -66,8 +110,8 @@ func (p *process) showEvaluation(e client.Evaluation, limit int) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	if more := len(e.Ranked) - limit; more > 0 {
-		p.printf("and %d more\n", more)
+	if more := e.Eligible - limit; more > 0 {
+		p.printf("and %d more (--full shows every server)\n", more)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func exitCode(err error) int {
 	case errors.Is(err, allocation.ErrFeatureDisabled):
 		return exitNoServer
 	case errors.Is(err, reservation.ErrUnavailable), errors.Is(err, reservation.ErrOutcomeUnknown),
-		errors.Is(err, identity.ErrUnavailable):
+		errors.Is(err, identity.ErrUnavailable), errors.Is(err, client.ErrCutShort):
 		return exitRetry
 	case errors.As(err, &exceeded), errors.As(err, &lacking), errors.Is(err, identity.ErrUnauthenticated):
 		return exitNotAllowed
