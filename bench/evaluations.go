@@ -67,7 +67,8 @@ func (r *run) measureEvaluationLines(ctx context.Context, w *world) error {
 		return err
 	}
 	f := Figure{
-		ID: "evaluate-http", Name: "evaluation in full over HTTP", Servers: len(w.servers.ids), Unit: "s", BaseName: "reading the same rows",
+		ID: "evaluate-http", Name: "evaluation in full over HTTP", Servers: len(w.servers.ids), Unit: "s",
+		BaseName: "reading the same rows",
 	}
 	return errors.Join(r.pairs(ctx, f, w.readAll, d.evaluateLines), d.close())
 }

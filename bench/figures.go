@@ -31,7 +31,9 @@ func (r *run) figures(ctx context.Context, w *world) error {
 		name    string
 		measure func(ctx context.Context, w *world) error
 	}{
-		{"start", r.measureStart}, {"evaluate", r.measureEvaluation}, {"evaluate-http", r.measureEvaluationLines},
+		{"start", r.measureStart},
+		{"evaluate", r.measureEvaluation},
+		{"evaluate-http", r.measureEvaluationLines},
 		{"memory", r.measureMemory},
 	} {
 		if !r.wants(measured.name) {

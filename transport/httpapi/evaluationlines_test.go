@@ -26,7 +26,7 @@ type stock struct {
 	servers int
 }
 
-func (s stock) Everything(_ context.Context, _ identity.OrganizationID, page func(allocation.News)) (allocation.News, error) {
+func (s stock) Everything(ctx context.Context, _ identity.OrganizationID, page func(allocation.News)) (allocation.News, error) {
 	var all []inventory.Server
 	for i := range s.servers {
 		all = append(all, inventory.Server{
@@ -35,7 +35,7 @@ func (s stock) Everything(_ context.Context, _ identity.OrganizationID, page fun
 		})
 	}
 	page(allocation.News{Servers: all})
-	return s.News(context.Background(), "", 0)
+	return s.News(ctx, "", 0)
 }
 
 func (stock) News(context.Context, identity.OrganizationID, allocation.Horizon) (allocation.News, error) {
@@ -102,7 +102,7 @@ func (l *lists) ask(line context.Context) (wire.EvaluateResponseObject, error) {
 	return l.Evaluate(k.into(line), wire.EvaluateRequestObject{Body: &body})
 }
 
-func (l *lists) read(t *testing.T, line context.Context, reader *slowReader) { //nolint:revive // a test's context is not first
+func (l *lists) read(t *testing.T, line context.Context, reader *slowReader) {
 	t.Helper()
 	answer, err := l.ask(line)
 	require.NoError(t, err)
@@ -177,10 +177,10 @@ func TestListsThatAreCut(t *testing.T) {
 		},
 		"the process ends": func(l *lists, _ func(), s *evaluationLines) func(int) error {
 			return func(write int) error {
-				switch {
-				case write == 2:
+				switch write {
+				case 2:
 					close(l.ending)
-				case write == 3:
+				case 3:
 					if left := time.Until(s.until); left > listEndGrace {
 						return nil // and the test fails
 					}
