@@ -89,7 +89,7 @@ type lists struct {
 func listsOf(servers int) *lists {
 	ending := make(chan struct{})
 	deps := Deps{Evaluator: allocation.New(stock{servers: servers}, on{}, nil), Log: quiet()}
-	return &lists{&handlers{deps, ending, make(chan struct{}, maxLists)}, ending}
+	return &lists{&handlers{Deps: deps, ending: ending, lists: make(chan struct{}, maxLists)}, ending}
 }
 
 // ask begins a list, which is written when its answer is visited.
