@@ -258,6 +258,36 @@ func TestConvertTwice(t *testing.T) {
 	w.sound()
 }
 
+// A hold that was taken over again and again is sold with its newest token alone, also where nobody would guess how
+// often it was.
+//
+// Requirements: R53. Faults: F-A5.
+func TestOnlyTheNewestTokenSells(t *testing.T) {
+	t.Parallel()
+	for _, times := range []int{0, 1, 2, 5} {
+		t.Run(fmt.Sprintf("taken over %d times", times), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.servers(1)
+			r := w.held("a").Reservation
+			tokens := []string{w.reservations.HoldToken(r)}
+			for range times {
+				taken, err := w.reservations.TakeOver(w.ctx, w.caller, r.ID, "staff")
+				require.NoError(t, err)
+				tokens = append(tokens, w.reservations.HoldToken(taken))
+			}
+			for _, old := range tokens[:times] {
+				_, err := w.reservations.Convert(w.ctx, w.caller, r.ID, old, "service")
+				require.ErrorIs(t, err, reservation.ErrNotHolder)
+			}
+			sold, err := w.reservations.Convert(w.ctx, w.caller, r.ID, tokens[times], "service")
+			require.NoError(t, err)
+			require.False(t, sold.Repeated)
+			w.sound()
+		})
+	}
+}
+
 // Ten at once convert one reservation for one service: one binding, ten equal answers.
 //
 // Requirements: R53. Faults: F-R7.

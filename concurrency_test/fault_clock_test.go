@@ -160,7 +160,7 @@ func TestClocksApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newClock(t, off)
-			w := worldAt(t, c.node.URL(), 3)
+			w := worldAt(t, c.node.URL(), 2000)
 			require.Equal(t, int(off.Minutes()), w.off())
 			w.exec(`UPDATE organizations SET hold_seconds = 120`) // shorter than the clocks are apart
 			l := w.underLoad(c.node.URL(), 3, 1)

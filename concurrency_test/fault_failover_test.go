@@ -168,7 +168,7 @@ func TestCommitWhoseWaitForTheStandbyIsCutOff(t *testing.T) {
 func TestOldPrimaryComesBack(t *testing.T) {
 	t.Parallel()
 	primary, standby := replicated(t, nil)
-	w := worldAt(t, primary.URL(), 200)
+	w := worldAt(t, primary.URL(), 4000)
 	w.inStep("async")
 	both := postgrestest.URLOf(primary, standby) // the old one first
 	l := w.underLoad(both, 2, 2)

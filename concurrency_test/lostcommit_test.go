@@ -149,8 +149,8 @@ func TestRoundTrips(t *testing.T) {
 		{"reserve", 4, func() { w.held("b") }},
 		{"replay", 2, func() { require.Equal(t, allocation.OutcomeReplayed, w.reserve(w.ctx, request("b")).Code) }},
 		{"renew", 3, func() { _, err := w.reservations.Renew(w.ctx, w.caller, hold, ""); must(err) }},
-		{"convert", 3, func() { _, err := w.reservations.Convert(w.ctx, w.caller, hold, "", "service"); must(err) }},
-		{"convert again", 3, func() { _, err := w.reservations.Convert(w.ctx, w.caller, hold, "", "service"); must(err) }},
+		{"convert", 1, func() { _, err := w.reservations.Convert(w.ctx, w.caller, hold, "", "service"); must(err) }},
+		{"convert again", 4, func() { _, err := w.reservations.Convert(w.ctx, w.caller, hold, "", "service"); must(err) }},
 		{"cancel", 3, func() {
 			b := w.storedByName()["b"]
 			p.forget()

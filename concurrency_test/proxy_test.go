@@ -22,7 +22,7 @@ import (
 	"allocator/store/postgres"
 )
 
-// loss is what a proxy does with the next batch that holds a COMMIT.
+// loss is what a proxy does with the next batch that commits a change.
 type loss int32
 
 const (
@@ -114,6 +114,7 @@ type passage struct {
 	*proxy
 	client, server net.Conn
 	prepared       map[string]string // statement name to SQL
+	begun          bool              // a transaction, by the client
 	swallow        atomic.Int32      // a loss that is under way
 }
 
@@ -206,10 +207,7 @@ func (s *passage) requests() {
 func (s *passage) pass(end byte, batch []byte, executes []string) bool {
 	if end == 'S' || end == 'Q' {
 		s.note(executes)
-		for _, sql := range executes {
-			if sql != "COMMIT" {
-				continue
-			}
+		if s.commits(executes) {
 			lost := s.next.Swap(int32(loseNothing))
 			if loss(lost) == loseRequest {
 				return false
@@ -219,6 +217,25 @@ func (s *passage) pass(end byte, batch []byte, executes []string) bool {
 	}
 	_, err := s.server.Write(batch)
 	return err == nil
+}
+
+// commits tells whether the batch commits a change: by a COMMIT, or without one by writing where no transaction was begun.
+func (s *passage) commits(executes []string) bool {
+	writes := false
+	for _, sql := range executes {
+		switch {
+		case sql == "COMMIT":
+			s.begun = false
+			return true
+		case sql == "ROLLBACK":
+			s.begun = false
+		case strings.HasPrefix(sql, "BEGIN"):
+			s.begun = true
+		case strings.Contains(sql, "INSERT INTO "):
+			writes = true
+		}
+	}
+	return writes && !s.begun
 }
 
 // note counts a batch, but not the pool's looking whether the connection is alive.

@@ -8,7 +8,11 @@ import (
 // audit leaves the entry of an act that tx is about to commit. Reserving and renewing leave none: their decision and
 // their events say who did them already, and they are the two acts of every checkout.
 func audit(tx Tx, caller identity.Caller, action, subject string, detail map[string]string) {
-	tx.Audit(events.AuditEntry{
+	tx.Audit(auditEntry(caller, action, subject, detail))
+}
+
+func auditEntry(caller identity.Caller, action, subject string, detail map[string]string) events.AuditEntry {
+	return events.AuditEntry{
 		OrganizationID: string(caller.Organization),
 		ActorKind:      string(caller.Actor.Kind),
 		ActorID:        caller.Actor.ID,
@@ -17,5 +21,5 @@ func audit(tx Tx, caller identity.Caller, action, subject string, detail map[str
 		Outcome:        events.OutcomeDone,
 		RequestID:      caller.RequestID,
 		Detail:         detail,
-	})
+	}
 }

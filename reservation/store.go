@@ -16,6 +16,12 @@ type Store interface {
 	// failure repeats fn from the start, at most three times.
 	InTx(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error
 
+	// Convert is a transaction of its own: it locks as LockReservation does, and behind the locks writes the binding and
+	// moves the reservation to StateConverted, with event and audit entry. nil means that nothing was written: there is no
+	// such reservation, it is not held any more, or it is of another generation. ErrServiceAlreadyBound when the service has
+	// an active binding.
+	Convert(ctx context.Context, p Promotion) (*Conversion, error)
+
 	// Reservation returns ErrNotFound for an id that the organization does not have.
 	Reservation(ctx context.Context, org identity.OrganizationID, id ID) (*Reservation, error)
 	// Reservations lists newest first.
@@ -45,9 +51,6 @@ type Tx interface {
 	Renew(ctx context.Context, r *Reservation, by identity.Actor) error
 	// Cancel moves the reservation to StateCancelled, or to StateExpired when the deadline passed meanwhile.
 	Cancel(ctx context.Context, r *Reservation, cancel Cancellation) error
-	// Convert writes the binding, then moves the reservation to StateConverted; ErrExpired when the deadline passed
-	// meanwhile, ErrServiceAlreadyBound when the service has an active binding.
-	Convert(ctx context.Context, r *Reservation, serviceID string, by identity.Actor) (*Binding, error)
 	// TakeOver raises generation and fence; ErrExpired when the deadline passed meanwhile.
 	TakeOver(ctx context.Context, r *Reservation, reason string, by identity.Actor) error
 	// RecordRefusedConversion leaves the durable event that somebody may have paid for a reservation that was gone.
@@ -115,6 +118,16 @@ type Due struct {
 	Organization identity.OrganizationID
 	ID           ID
 	ExpiresAt    time.Time
+}
+
+// Promotion is the sale of a held server to a service.
+type Promotion struct {
+	Organization identity.OrganizationID
+	Reservation  ID
+	Generation   int64 // that the holder's token is for; 0: any, since who asks needs no token
+	ServiceID    string
+	By           identity.Actor
+	Audit        func(made BindingID) events.AuditEntry // the entry that tells of it
 }
 
 // Cancellation says who gives a reservation up and why.

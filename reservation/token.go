@@ -70,6 +70,19 @@ func (k TokenKeys) Verify(token string, org identity.OrganizationID, id ID, gene
 	return hmac.Equal([]byte(encoded), []byte(base64.RawURLEncoding.EncodeToString(k.mac(name, org, id, generation))))
 }
 
+// guessedGenerations is how many generations Generation tries: a hold is taken over once, if ever.
+const guessedGenerations = 3
+
+// Generation returns which of the first few generations of the reservation the token is for, or 0.
+func (k TokenKeys) Generation(token string, org identity.OrganizationID, id ID) int64 {
+	for g := int64(1); g <= guessedGenerations; g++ {
+		if k.Verify(token, org, id, g) {
+			return g
+		}
+	}
+	return 0
+}
+
 // mac binds the token to everything that tells one hold from another; the separator cannot occur in any part.
 func (k TokenKeys) mac(name string, org identity.OrganizationID, id ID, generation int64) []byte {
 	h := hmac.New(sha256.New, k.secret[name])

@@ -17,9 +17,10 @@ func insertAudit(ctx context.Context, q querier, entry events.AuditEntry) error 
 	return wrapped("write the audit trail", err)
 }
 
-const insertAuditSQL = `
-	INSERT INTO audit (organization_id, id, actor_kind, actor_id, action, subject, outcome, request_id, detail)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+const (
+	auditColumns   = `organization_id, id, actor_kind, actor_id, action, subject, outcome, request_id, detail`
+	insertAuditSQL = `INSERT INTO audit (` + auditColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+)
 
 func auditArgs(entry events.AuditEntry) []any {
 	e := entry.Cleaned()

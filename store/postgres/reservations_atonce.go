@@ -77,10 +77,13 @@ func (a *Allocations) ReserveAtOnce(
 			t.later(expireDeadHoldSQL, try.Organization, server)
 		}
 		t.queue = append(t.queue,
-			step{sql: a.statements.reserveAtOnce(try.Requirements.Asked()), args: args, read: oneRow(new(bool), func(row pgx.Rows) (err error) {
-				r, err = scanMade(row, &try)
-				return err
-			})},
+			step{
+				sql: a.statements.reserveAtOnce(try.Requirements.Asked()), args: args,
+				read: oneRow(new(bool), func(row pgx.Rows) (err error) {
+					r, err = scanMade(row, &try)
+					return err
+				}),
+			},
 			step{at: gate.ReserveAfterInsert})
 		t.writeLists(d)
 		return nil

@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/google/uuid"
 
 	"allocator/events"
 	"allocator/identity"
@@ -37,11 +37,7 @@ func (c *changing) LockReservation(
 	}
 	var r *reservation.Reservation
 	err := c.send(ctx,
-		step{sql: lockServerOfReservationSQL, args: []any{org, key}},
-		step{at: gate.ChangeAfterServer},
-		step{sql: lockReservationSQL, args: []any{org, key}},
-		readReservation(&r, reservationSQL, org, key),
-		step{at: gate.ChangeAfterLock},
+		append(lockSteps(org, key), readReservation(&r, reservationSQL, org, key), step{at: gate.ChangeAfterLock})...,
 	)
 	switch {
 	case err != nil:
@@ -52,6 +48,15 @@ func (c *changing) LockReservation(
 		return r, c.expireNow(ctx, r)
 	}
 	return r, nil
+}
+
+// lockSteps lock the server of a reservation and then the reservation.
+func lockSteps(org identity.OrganizationID, id uuid.UUID) []step {
+	return []step{
+		{sql: lockServerOfReservationSQL, args: []any{org, id}},
+		{at: gate.ChangeAfterServer},
+		{sql: lockReservationSQL, args: []any{org, id}},
+	}
 }
 
 // change runs a statement whose CTE moved changes the reservation under the lock, writes its event, and reads what it
@@ -155,76 +160,5 @@ func (c *changing) expireNow(ctx context.Context, r *reservation.Reservation) er
 	return err
 }
 
-var refusedConversionSQL = `INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, server_id, order_id, decision_id, data)
-	SELECT organization_id, $3, '` + string(events.ReservationConversionRefused) + `', $4, $5, id, server_id, order_id, decision_id,
-		jsonb_build_object('service_id', $6::text, 'why', $7::text)
-	FROM reservations WHERE organization_id = $1 AND id = $2`
-
-// RecordRefusedConversion implements reservation.Tx.
-func (c *changing) RecordRefusedConversion(
-	_ context.Context, r *reservation.Reservation, serviceID, why string, by identity.Actor,
-) error {
-	id, _ := parseID(reservationIDPrefix, string(r.ID))
-	c.later(refusedConversionSQL, r.Organization, id, newID(), by.Kind, orNull(by.ID), serviceID, why)
-	return nil
-}
-
-const insertBindingSQL = `WITH made AS (
-		INSERT INTO bindings (organization_id, id, server_id, service_id, reservation_id, order_id, order_line, unit,
-			since, created_by_kind, created_by, decided_at, hold_expires_at, server, fence)
-		SELECT r.organization_id, $3, r.server_id, $4, r.id, r.order_id, r.order_line, r.unit,
-			clock.at, $5, $6, clock.at, r.expires_at, r.server, r.fence
-		FROM reservations r, (SELECT clock_timestamp() AS at) clock
-		WHERE r.organization_id = $1 AND r.id = $2 AND ` + isHeld + ` AND r.expires_at > clock.at
-		RETURNING *
-	) SELECT ` + bindingColumns + ` FROM made b`
-
-// The binding stands before the state changes; without it nothing is moved.
-var convertSQL = `WITH moved AS (
-		UPDATE reservations r
-		SET state = 'converted', ended_at = clock_timestamp(), ended_by_kind = $3, ended_by = $4, version = version + 1
-		WHERE organization_id = $1 AND id = $2 AND ` + isHeld + `
-			AND EXISTS (SELECT FROM bindings WHERE organization_id = $1 AND reservation_id = $2)
-		RETURNING *
-	), told AS (
-		INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, binding_id, server_id, order_id,
-			decision_id, data)
-		SELECT organization_id, uuid_v7(), '` + string(events.ReservationConverted) + `', $3, $4, id, $5, server_id, order_id, decision_id,
-			jsonb_build_object('service_id', $6::text, 'fence', fence)
-		FROM moved
-	) SELECT ` + reservationColumns + ` FROM moved r CROSS JOIN (SELECT $5::uuid AS id, $6::text AS service_id) b`
-
-// Convert implements reservation.Tx.
-func (c *changing) Convert(
-	ctx context.Context, r *reservation.Reservation, serviceID string, by identity.Actor,
-) (*reservation.Binding, error) {
-	id, _ := parseID(reservationIDPrefix, string(r.ID))
-	binding := newID()
-	var made *reservation.Binding
-	var now *reservation.Reservation
-	err := c.send(ctx,
-		step{sql: insertBindingSQL, args: []any{r.Organization, id, binding, serviceID, by.Kind, orNull(by.ID)}, read: readBinding(&made)},
-		step{at: gate.ConvertAfterBinding},
-		readReservation(&now, convertSQL, r.Organization, id, by.Kind, orNull(by.ID), binding, serviceID),
-		step{at: gate.ConvertBeforeCommit},
-	)
-	if err != nil {
-		return nil, err
-	}
-	if made == nil {
-		return nil, c.orExpired(ctx, r, reservation.ErrExpired)
-	}
-	*r = *now
-	return made, nil
-}
-
 // Audit implements reservation.Tx.
 func (c *changing) Audit(entry events.AuditEntry) { c.later(insertAuditSQL, auditArgs(entry)...) }
-
-func readBinding(into **reservation.Binding) func(pgx.Rows) error {
-	return oneRow(new(bool), func(row pgx.Rows) error {
-		b, err := scanBinding(row)
-		*into = b
-		return err
-	})
-}

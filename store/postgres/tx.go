@@ -191,6 +191,9 @@ func (t *tx) sendCommit(ctx context.Context) (committed bool, err error) {
 // commitMayStand tells whether the commit may have happened although its answer is an error: the connection broke after
 // something was sent, or the server ended the session while it waited for a standby.
 func commitMayStand(err error) bool {
+	if _, ok := errors.AsType[pgx.ErrPreprocessingBatch](err); ok {
+		return false // the server was asked what the statements are like, and none of them was run
+	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code != pgerrcode.QueryCanceled &&
 			(pgerrcode.IsOperatorIntervention(pg.Code) || pgerrcode.IsConnectionException(pg.Code))

@@ -16,6 +16,7 @@ const (
 	try   = "store/postgres/reservations_try.go"
 	open  = "store/postgres/reservations_open.go"
 	deeds = "store/postgres/reservations_change.go"
+	sales = "store/postgres/reservations_convert.go"
 	walk  = "allocation/walk.go"
 	races = "concurrency_test"
 
@@ -110,8 +111,8 @@ var mutants = []mutant{
 		races, "TestFiveLostRacesEndTheWalk",
 	},
 	{
-		"binding before the state, in one transaction", "2", deeds,
-		"AND EXISTS (SELECT FROM bindings WHERE organization_id = $1 AND reservation_id = $2)", "",
+		"binding before the state, in one transaction", "2", sales,
+		"AND EXISTS (SELECT FROM bindings WHERE organization_id = $1 AND id = $5 AND reservation_id = $2)", "",
 		races, "TestDeadlineIsReadBehindTheLocks",
 	},
 	{
@@ -120,9 +121,8 @@ var mutants = []mutant{
 		races, "TestPromoteNeverReleaseAndRewrite",
 	},
 	{
-		"deadline of a conversion", "3", deeds,
-		"WHERE r.organization_id = $1 AND r.id = $2 AND ` + isHeld + ` AND r.expires_at > clock.at\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
-		"WHERE r.organization_id = $1 AND r.id = $2 AND ` + isHeld + `\n\t\tRETURNING *\n\t) SELECT ` + bindingColumns",
+		"deadline of a conversion", "3", sales,
+		"AND ` + isHeld + ` AND r.expires_at > clock.at\n\t\t\tAND ($7::bigint", "AND ` + isHeld + `\n\t\t\tAND ($7::bigint",
 		races, "TestDeadlineIsReadBehindTheLocks",
 	},
 	{
@@ -257,7 +257,12 @@ var mutants = []mutant{
 		races, "TestEveryNamedRuleIsRefused",
 	},
 	{
-		"specification of the day", "8", deeds,
+		"token of the holder, asked at once", "9", sales,
+		"AND ($7::bigint IS NULL OR r.generation = $7)", "AND coalesce($7::bigint, 0) >= 0",
+		races, "TestOnlyTheNewestTokenSells",
+	},
+	{
+		"specification of the day", "8", sales,
 		"clock.at, $5, $6, clock.at, r.expires_at, r.server, r.fence", "clock.at, $5, $6, clock.at, r.expires_at, (SELECT freeze_server(s) FROM servers s WHERE s.organization_id = r.organization_id AND s.id = r.server_id), r.fence",
 		races, "TestFrozenReasonAndPrice",
 	},
@@ -268,8 +273,8 @@ var mutants = []mutant{
 	},
 	{
 		"lock order", "-", deeds,
-		"step{sql: lockServerOfReservationSQL, args: []any{org, key}},\n\t\tstep{at: gate.ChangeAfterServer},\n\t\tstep{sql: lockReservationSQL, args: []any{org, key}},",
-		"step{sql: lockReservationSQL, args: []any{org, key}},\n\t\tstep{at: gate.ChangeAfterServer},\n\t\tstep{sql: lockServerOfReservationSQL, args: []any{org, key}},",
+		"{sql: lockServerOfReservationSQL, args: []any{org, id}},\n\t\t{at: gate.ChangeAfterServer},\n\t\t{sql: lockReservationSQL, args: []any{org, id}},",
+		"{sql: lockReservationSQL, args: []any{org, id}},\n\t\t{at: gate.ChangeAfterServer},\n\t\t{sql: lockServerOfReservationSQL, args: []any{org, id}},",
 		races, "TestServerIsLockedBeforeReservation",
 	},
 	{

@@ -87,7 +87,7 @@ func TestLockIsKeptByAServerThatNobodyRefersTo(t *testing.T) {
 	require.NoError(t, err)
 	for range 5 { // a finalizer runs some time after the collection
 		runtime.GC()
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 
 	_, err = takeLock(dir)

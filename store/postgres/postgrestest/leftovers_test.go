@@ -53,7 +53,7 @@ func TestNodesHoldTheirDirectories(t *testing.T) {
 	standby := primary.Standby("standby", nil)
 	for range 5 { // a file that nothing refers to is closed some time after a collection
 		runtime.GC()
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 
 	require.True(t, held(primary.home))
