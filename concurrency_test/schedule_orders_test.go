@@ -168,7 +168,7 @@ var ordersAndDeadHolds = map[string]drama{
 		},
 	},
 	"an order, and the dead hold in its way is converted": {
-		set: overdue, acts: []act{reserveAct("b", nil), sellAct("service")}, legal: []string{
+		set: overdue, stops: walking, acts: []act{reserveAct("b", nil), sellAct("service")}, legal: []string{
 			"reserved + expired: order-a expired, order-b held",
 			"servers_taken + expired: order-a expired, free",
 		},
