@@ -261,7 +261,7 @@ func TestConvertTwice(t *testing.T) {
 // A hold that was taken over again and again is sold with its newest token alone, also where nobody would guess how
 // often it was.
 //
-// Requirements: R53. Faults: F-A5.
+// Requirements: R53.
 func TestOnlyTheNewestTokenSells(t *testing.T) {
 	t.Parallel()
 	for _, times := range []int{0, 1, 2, 5} {
