@@ -20,7 +20,7 @@ import (
 )
 
 // Only what is ready is ever held, of a server in each state, and a server that was taken out before a request began,
-// and not put back before it ended, is not what it gets.
+// and not put back before it ended, is not what it gets, although the process that is asked may not know of it yet.
 //
 // Requirements: R32. Cases: CA-02.
 func TestOnlyReadyServersAreHeld(t *testing.T) {
@@ -33,7 +33,8 @@ func TestOnlyReadyServersAreHeld(t *testing.T) {
 	for _, state := range states {
 		w.exec(`UPDATE servers SET state = $2 WHERE id = $1`, w.server(512), state)
 	}
-	var turn atomic.Int64 // odd while the server is out
+	allocator, reservations := w.replica(w.url) // another process than the operator's
+	var turn atomic.Int64                       // odd while the server is out
 	var done atomic.Bool
 	var operator sync.WaitGroup
 	operator.Go(func() {
@@ -44,7 +45,7 @@ func TestOnlyReadyServersAreHeld(t *testing.T) {
 				t.Errorf("out: %v", err)
 			}
 			turn.Add(1)
-			<-time.After(2 * time.Millisecond) // some requests of the others begin and end meanwhile
+			<-time.After(20 * time.Millisecond) // some requests of the others begin and end meanwhile
 			turn.Add(1)
 			change.State = inventory.StateReady
 			if _, err := w.reservations.ChangeServerState(w.ctx, w.caller, change); err != nil {
@@ -56,7 +57,7 @@ func TestOnlyReadyServersAreHeld(t *testing.T) {
 	together(2, func(buyer int) {
 		for i := range 60 {
 			before := turn.Load()
-			o, err := w.allocator.Reserve(w.ctx, w.caller, request(fmt.Sprintf("%d-%d", buyer, i)))
+			o, err := allocator.Reserve(w.ctx, w.caller, request(fmt.Sprintf("%d-%d", buyer, i)))
 			if err != nil {
 				t.Errorf("reserve: %v", err)
 				return
@@ -75,7 +76,7 @@ func TestOnlyReadyServersAreHeld(t *testing.T) {
 			default:
 				t.Errorf("%s was held", o.Reservation.Server.ID)
 			}
-			_, _ = w.reservations.Cancel(w.ctx, w.caller, o.Reservation.ID, "", reservation.Cancellation{Reason: reservation.CancelOther})
+			_, _ = reservations.Cancel(w.ctx, w.caller, o.Reservation.ID, "", reservation.Cancellation{Reason: reservation.CancelOther})
 		}
 	})
 	done.Store(true)
@@ -196,26 +197,44 @@ func TestEveryReasonForNothing(t *testing.T) {
 	}
 }
 
-// What was decided is read as it was when the server is retired and the organization closes.
+// What was decided is read as it was, with names and hardware as they were frozen, and every refusal is listed, when the
+// server is retired and its record purged, and the organization closes.
 //
 // Requirements: R38. Cases: XP-04.
 func TestDecisionsOutliveServerAndOrganization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	server := w.servers(1)[0]
+	w.exec(`UPDATE servers SET name = 'as it was', cpu_model = 'EPYC 7502P', price_amount = 89.90, price_currency = 'EUR'`)
 	made := w.held("a")
-	refusal := w.reserve(w.ctx, request("b")).Decision
+	var refusals []allocation.DecisionID
+	for i := range 5 {
+		refusals = append(refusals, w.reserve(w.ctx, request(fmt.Sprint("b", i))).Decision.ID)
+	}
 	before, err := w.allocator.DecisionByID(w.ctx, w.caller, made.Decision.ID)
 	require.NoError(t, err)
 	w.cancelled(made.Reservation.ID)
-	w.exec(`UPDATE servers SET state = 'retired', name = 'gone', serial = NULL WHERE id = $1`, server)
-	w.exec(`UPDATE organizations SET closing = true`)
+	w.exec(`UPDATE servers SET state = 'retired', name = 'gone', serial = NULL, cpu_model = NULL, price_amount = NULL, price_currency = NULL WHERE id = $1`, server)
+	w.exec(`UPDATE organizations SET closing = true, name = 'closed'`)
+	w.serve(w.pool) // a process that never knew it otherwise
+
 	after, err := w.allocator.DecisionByID(w.ctx, w.caller, made.Decision.ID)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-	_, err = w.allocator.DecisionByID(w.ctx, w.caller, refusal.ID)
-	require.NoError(t, err)
+	require.Len(t, after.Frozen.Candidates, 1)
+	require.Equal(t, "as it was", after.Frozen.Candidates[0].Name)
 	r, err := w.reservations.Reservation(w.ctx, w.caller, made.Reservation.ID)
 	require.NoError(t, err)
 	require.Equal(t, made.Reservation.Server, r.Server)
+	require.Equal(t, "as it was EPYC 7502P 89.90", fmt.Sprint(r.Server.Name, " ", r.Server.CPU.Model, " ", r.Server.Price.Amount))
+	listed, err := w.allocator.Decisions(w.ctx, w.caller, allocation.DecisionFilter{Outcomes: []allocation.OutcomeCode{allocation.OutcomeNoCapacity}, Limit: 100})
+	require.NoError(t, err)
+	var ids []allocation.DecisionID
+	for _, d := range listed {
+		ids = append(ids, d.ID)
+		again, err := w.allocator.DecisionByID(w.ctx, w.caller, d.ID)
+		require.NoError(t, err)
+		require.Equal(t, allocation.CauseAllHeld, again.Cause)
+	}
+	require.ElementsMatch(t, refusals, ids)
 }

@@ -102,3 +102,37 @@ func TestRestartsNeitherStopNorPileUpSweeps(t *testing.T) {
 		change(`UPDATE river_job SET unique_key = decode(md5(id::text), 'hex') WHERE kind = 'sweep_reservations'`) // the period is over
 	}
 }
+
+// Where summer time begins and ends, there is a sweep in each period and none twice, whatever time zone the database is in:
+// neither the hour that is left out nor the one that comes twice is seen by the queue.
+//
+// Cases: EX-04.
+func TestSummerTimeIsNoPeriodOfSweeps(t *testing.T) {
+	t.Parallel()
+	for zone, changes := range map[string][]time.Time{
+		"Europe/Berlin":       {time.Date(2027, 3, 28, 1, 0, 0, 0, time.UTC), time.Date(2027, 10, 31, 1, 0, 0, 0, time.UTC)},
+		"Australia/Lord_Howe": {time.Date(2027, 4, 3, 15, 0, 0, 0, time.UTC), time.Date(2027, 10, 2, 15, 30, 0, 0, time.UTC)},
+	} {
+		t.Run(zone, func(t *testing.T) {
+			t.Parallel()
+			url := postgrestest.URL(t)
+			_, err := postgrestest.Pool(t, url).Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = %L', current_database(), '`+zone+`'); END $$`)
+			require.NoError(t, err)
+			client, err := river.NewClient(riverpgxv5.New(postgrestest.Pool(t, url)), &river.Config{Logger: quiet})
+			require.NoError(t, err)
+			there, err := time.LoadLocation(zone)
+			require.NoError(t, err)
+			for _, change := range changes {
+				for minute := -70; minute <= 70; minute++ {
+					for _, second := range []time.Duration{0, 10 * time.Second} { // a second process, a moment later
+						opts := sweepOpts(Every)
+						opts.ScheduledAt = change.Add(time.Duration(minute)*time.Minute + second).In(there)
+						job, err := client.Insert(t.Context(), SweepArgs{}, &opts)
+						require.NoError(t, err)
+						require.Equal(t, second > 0, job.UniqueSkippedAsDuplicate, "%d minutes from the change", minute)
+					}
+				}
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +58,47 @@ func TestRefusalTellsACheckoutNothingOfOthers(t *testing.T) {
 	require.Contains(t, string(w.get("acme:support", decision+"/candidates").is(200, "").body), server)
 }
 
+// When the server is retired and its record purged, and the organization closes, support reads of each order why it got
+// what it got, with names and hardware as they were, and of each refusal that it took place.
+//
+// Requirements: R38. Cases: XP-04.
+func TestSupportReadsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.addServer(4096)
+	w.exec(`UPDATE servers SET name = 'as it was', cpu_model = 'EPYC 7502P'`)
+	made := w.reserve("acme:checkout", "made").is(201, "")
+	const refusals = 7
+	for i := range refusals {
+		w.reserve("acme:checkout", fmt.Sprint("refused", i)).is(409, "no_capacity")
+	}
+	w.act("acme:orders", made.text("id"), "cancel", `{"reason_code":"staff"}`).is(200, "")
+	w.exec(`UPDATE servers SET state = 'retired', name = 'purged', serial = NULL, cpu_model = NULL`)
+	w.exec(`UPDATE organizations SET closing = true WHERE id = 'acme'`)
+
+	decision := "/v1/decisions/" + made.text("decision_id")
+	require.Equal(t, "as it was", w.get("acme:support", decision+"/candidates").is(200, "").text("items.0.name"))
+	require.Contains(t, string(w.get("acme:support", decision).is(200, "").body), "as it was")
+	order := w.get("acme:support", "/v1/orders/"+made.text("order_id")).is(200, "")
+	require.Equal(t, "as it was", order.text("reservations.0.server.name"))
+	require.Contains(t, string(order.body), "EPYC 7502P")
+	seen := map[string]bool{}
+	for more := "?outcome=no_capacity&page_size=3"; more != ""; {
+		list := w.get("acme:support", "/v1/decisions"+more).is(200, "")
+		for i := range list.at("items").([]any) { //nolint:forcetypeassert // it is a list by the contract
+			id := list.text(fmt.Sprintf("items.%d.id", i))
+			require.False(t, seen[id], "listed twice")
+			seen[id] = true
+			w.get("acme:support", "/v1/decisions/"+id).is(200, "")
+			w.get("acme:support", "/v1/decisions/"+id+"/candidates").is(200, "")
+		}
+		if more = list.text("next_page_token"); more != "" {
+			more = "?outcome=no_capacity&page_size=3&page_token=" + url.QueryEscape(more)
+		}
+	}
+	require.Len(t, seen, refusals)
+}
+
 // Whatever an order is called, it is found by that name, and by no other.
 //
 // Cases: AP-03.
@@ -78,6 +120,14 @@ func TestOrdersOfEveryName(t *testing.T) {
 		require.Equal(t, name, a.text("order_id"))
 		list := w.get("acme:support", "/v1/reservations?order_id="+url.QueryEscape(name)).is(200, "")
 		require.Len(t, list.at("items"), 1, name)
+		require.Equal(t, name, list.text("items.0.order_id"))
+		for _, part := range []string{"reservations", "decisions"} {
+			require.Len(t, a.at(part), 1, "%s of %s", part, name)
+			require.Equal(t, name, a.text(part+".0.order_id"))
+		}
+		for i := range a.at("events").([]any) { //nolint:forcetypeassert // it is a list by the contract
+			require.Equal(t, name, a.text(fmt.Sprintf("events.%d.order_id", i)))
+		}
 	}
 }
 
@@ -197,7 +247,8 @@ func TestCallersThatHangUpFindOutByTheirKey(t *testing.T) {
 	}
 }
 
-// Reads of what is being written all the time are answered, and an inventory that is sold out is a problem like others.
+// Reads of what is being written all the time are answered, each with one state of it, and an inventory that is sold out is
+// a problem like others.
 //
 // Cases: AP-15.
 func TestReadsBesideWrites(t *testing.T) {
@@ -207,12 +258,14 @@ func TestReadsBesideWrites(t *testing.T) {
 	first := w.reserve("acme:orders", "first").is(201, "")
 	require.Equal(t, "application/problem+json", w.reserve("acme:checkout", "second").is(409, "no_capacity").header.Get("Content-Type"))
 	w.act("acme:orders", first.text("id"), "cancel", "").is(200, "")
-	paths := []string{"/v1/servers/" + server, "/v1/reservations/" + first.text("id"), "/v1/decisions/" + first.text("decision_id")}
+	var written atomic.Value // the reservation that is being changed
+	written.Store(first.text("id"))
 	key, done := w.key("acme:all"), make(chan struct{})
 	var readers sync.WaitGroup
-	for _, path := range paths {
+	for _, path := range []string{"/v1/servers/" + server, "/v1/reservations/%s", "/v1/reservations?server_id=" + server, "/v1/decisions/" + first.text("decision_id"), "/v1/capacity"} {
 		readers.Go(func() {
 			for {
+				path := strings.Replace(path, "%s", written.Load().(string), 1) //nolint:forcetypeassert // nothing else is stored
 				if status, answer := w.given(time.Minute, key, http.MethodGet, path, "", ""); status != 200 {
 					t.Errorf("%s: %d %s", path, status, answer)
 				}
@@ -226,6 +279,10 @@ func TestReadsBesideWrites(t *testing.T) {
 	}
 	for i := range 30 {
 		r := w.reserve("acme:orders", fmt.Sprint("w", i)).is(201, "")
+		written.Store(r.text("id"))
+		for range 3 {
+			w.act("acme:orders", r.text("id"), "renew", "").is(200, "")
+		}
 		w.act("acme:orders", r.text("id"), "cancel", "").is(200, "")
 	}
 	close(done)
