@@ -216,6 +216,42 @@ func TestWorkerKilledInMidSweep(t *testing.T) {
 	w.sound()
 }
 
+// Ten jobs are running when their workers are killed. A worker that is alive rescues them: each runs again and is done, none
+// stays "running", and what they do is done once. A sweep has one attempt, and the next one does its work.
+//
+// Requirements: R64. Cases: JO-01. Faults: F-J2.
+func TestJobsOfKilledWorkersRunAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.servers(2)
+	ids := []reservation.ID{w.held("a").Reservation.ID, w.held("b").Reservation.ID}
+	w.deadlineIn(-time.Second)
+	stop := w.stopSweeps()
+	killed := w.worker("killed", patient)
+	w.someoneWaitsFor(stop.pid())
+	killed.kill()
+	stop.letSweepsGoOn()
+	killed.forgotten()
+	require.Equal(t, 1, w.sweepJobs("running"))
+	w.exec(`INSERT INTO river_job (kind, args, max_attempts, priority, queue, state, attempt, attempted_by, attempted_at)
+		SELECT 'make_month_partitions', '{}', 3, 1, 'default', 'running', 1, ARRAY ['killed as well'], now()
+		FROM generate_series(1, 10 - (SELECT count(*)::int FROM river_job WHERE state = 'running'))`)
+	stuck := one[[]int64](w, `SELECT array_agg(id) FROM river_job WHERE state = 'running'`)
+	require.Len(t, stuck, 10)
+	tables := one[int](w, `SELECT count(*) FROM pg_class WHERE relispartition`)
+	w.exec(`UPDATE river_job SET attempted_at = now() - interval '3 minutes' WHERE state = 'running'`) // so much time passes
+
+	w.worker("alive", nil)
+	w.sweptByWorker(ids...)
+	require.Eventually(t, func() bool {
+		return one[int](w, `SELECT count(*) FROM river_job WHERE id = ANY ($1) AND state IN ('completed', 'discarded')`, stuck) == 10
+	}, 2*election, 50*time.Millisecond, "some are running for ever")
+	require.Equal(t, 9, one[int](w, `SELECT count(*) FROM river_job WHERE id = ANY ($1) AND state = 'completed' AND attempt = 2`, stuck))
+	require.Equal(t, 1, one[int](w, `SELECT count(*) FROM river_job WHERE id = ANY ($1) AND state = 'discarded' AND kind = 'sweep_reservations'`, stuck))
+	require.Equal(t, tables, one[int](w, `SELECT count(*) FROM pg_class WHERE relispartition`))
+	w.sound()
+}
+
 // A worker is frozen in the middle of a sweep. The server ends its transaction, the other worker does the work, and the
 // frozen one, when it wakes up, writes nothing of what it was at and works on.
 //

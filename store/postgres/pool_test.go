@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 
 	"allocator/allocation"
 	"allocator/identity"
+	"allocator/inventory"
 	"allocator/reservation"
 	"allocator/store/postgres/postgrestest"
 )
@@ -100,7 +102,8 @@ type on struct{}
 
 func (on) Enabled(context.Context, identity.OrganizationID) bool { return true }
 
-// A small pool is slow and no deadlock: no request needs a second connection while it has one.
+// A small pool is slow and no deadlock: no request needs a second connection while it has one. Fifty callers reserve, read
+// why, convert, bring in servers, count and sweep; all of it is done, and the pool is as good as before.
 //
 // Cases: OP-05. Faults: F-L5.
 func TestSmallPoolsDoNotDeadlock(t *testing.T) {
@@ -108,42 +111,52 @@ func TestSmallPoolsDoNotDeadlock(t *testing.T) {
 	for _, size := range []int32{1, 2} {
 		t.Run(fmt.Sprintf("%d connections", size), func(t *testing.T) {
 			t.Parallel()
+			const callers = 50
 			pool := openPool(t, postgrestest.URL(t), size)
 			execute(t, pool, `INSERT INTO organizations (id, name, hold_limit) VALUES ('acme', 'Acme', 10000)`)
 			execute(t, pool, `INSERT INTO servers (organization_id, id, source, external_id, site, state)
-				SELECT 'acme', gen_random_uuid(), 'test', g::text, 'FSN1', 'ready' FROM generate_series(1, 30) g`)
+				SELECT 'acme', gen_random_uuid(), 'test', g::text, 'FSN1', 'ready' FROM generate_series(1, 200) g`)
 			tokens, err := reservation.ParseTokenKeys("test:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 			require.NoError(t, err)
 			allocator := allocation.New(NewAllocations(pool), on{}, tokens)
-			reservations := reservation.NewService(NewReservations(pool), tokens)
+			reservations := reservation.NewService(NewReservations(pool), tokens).WatchedBy(allocator.Watcher())
+			servers := inventory.NewService(NewServers(pool))
 			caller := identity.LocalCaller("acme", identity.Actor{Kind: identity.ActorPerson, ID: "tester"})
 			ctx, cancel := context.WithTimeout(t.Context(), txPatience)
 			defer cancel()
+			sell := func(name string) error {
+				outcome, err := allocator.Reserve(ctx, caller, allocation.Request{
+					IdempotencyKey: name, Order: reservation.OrderLine{OrderID: name, Line: "1", Unit: 1},
+					Wait: allocation.MaxWait,
+				})
+				if err != nil || outcome.Refused() {
+					return fmt.Errorf("reserve: %+v, %w", outcome, err)
+				}
+				_, explained := allocator.DecisionByID(ctx, caller, outcome.Decision.ID)
+				_, created := servers.Create(ctx, inventory.Change{Organization: "acme", ActorKind: "person", ActorID: "tester"},
+					inventory.Server{Source: "test", ExternalID: "new " + name, Site: "FSN1", State: inventory.StatePlanned})
+				_, counted := allocator.Capacity(ctx, caller, allocation.Grouping{})
+				_, swept := reservations.Sweep(ctx, 10)
+				failed := errors.Join(explained, created, counted, swept)
+				for range 2 { // the repetition reads the binding by itself
+					_, converted := reservations.Convert(ctx, caller, outcome.Reservation.ID, "", name)
+					failed = errors.Join(failed, converted)
+				}
+				return failed
+			}
 			var all sync.WaitGroup
-			for i := range 12 {
+			for i := range callers {
 				all.Go(func() {
-					name := fmt.Sprint(i)
-					outcome, err := allocator.Reserve(ctx, caller, allocation.Request{
-						IdempotencyKey: name, Order: reservation.OrderLine{OrderID: name, Line: "1", Unit: 1},
-						Wait: allocation.MaxWait,
-					})
-					if err != nil || outcome.Refused() {
-						t.Errorf("reserve %d: %+v, %v", i, outcome, err)
-						return
-					}
-					for range 2 { // the repetition reads the binding by itself
-						if _, err := reservations.Convert(ctx, caller, outcome.Reservation.ID, "", name); err != nil {
-							t.Errorf("convert %d: %v", i, err)
-						}
-					}
-					if _, err := reservations.Sweep(ctx, 10); err != nil {
-						t.Errorf("sweep %d: %v", i, err)
+					if err := sell(fmt.Sprint(i)); err != nil {
+						t.Errorf("caller %d: %v", i, err)
 					}
 				})
 			}
 			all.Wait()
-			require.Equal(t, 12, read[int](t, pool, `SELECT count(*) FROM bindings`))
+			require.Equal(t, callers, read[int](t, pool, `SELECT count(*) FROM bindings`))
+			require.Equal(t, callers, read[int](t, pool, `SELECT count(*) FROM servers WHERE state = 'planned'`))
 			require.Zero(t, pool.Stat().AcquiredConns())
+			require.NoError(t, sell("afterwards"))
 		})
 	}
 }

@@ -165,7 +165,7 @@ func TestOrganizationsStayApartUnderLoad(t *testing.T) {
 	for client := range 8 {
 		mine, others := orgs[client%2], orgs[1-client%2]
 		all.Go(func() {
-			for n := range 24 {
+			for n := range 48 {
 				name := fmt.Sprintf("%s-order-%d-%d", mine, client, n)
 				method, path, body := http.MethodPost, "/v1/reservations", fmt.Sprintf(`{"order_id":%q,"order_line":"1"}`, name)
 				switch n % 4 {
