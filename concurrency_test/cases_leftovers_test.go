@@ -7,34 +7,43 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/store/postgres/gate"
 )
 
-// Locks that keep siblings apart last as long as a transaction: under load there are two for each that is open, and
-// afterwards none.
+// Locks that keep siblings apart last as long as a transaction: of a thousand orders that ten workers place over a pool of
+// ten, each asked for twice, there are two for each worker at the most, and afterwards none.
 //
 // Cases: JO-11.
 func TestNoAdvisoryLockStays(t *testing.T) {
 	t.Parallel()
+	const workers, orders = 10, 100
 	w := newWorld(t)
-	w.manyServers(200)
+	w.manyServers(workers * orders)
+	config := w.pool.Config()
+	config.MaxConns = workers
+	pool, err := pgxpool.NewWithConfig(w.ctx, config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	w.serve(pool)
 	const locks = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
-	most := int(w.pool.Config().MaxConns) * 2
-	together(8, func(i int) {
-		for n := range 25 {
-			if _, err := w.allocator.Reserve(w.ctx, w.caller, request(fmt.Sprintf("%d-%d", i, n))); err != nil {
-				t.Errorf("reserve: %v", err)
+	together(workers, func(i int) {
+		for n := range orders {
+			for range 2 {
+				if _, err := w.allocator.Reserve(w.ctx, w.caller, request(fmt.Sprintf("%d-%d", i, n))); err != nil {
+					t.Errorf("reserve: %v", err)
+				}
 			}
 			var now int
-			if err := w.pool.QueryRow(w.ctx, locks).Scan(&now); err != nil || now > most {
+			if err := w.pool.QueryRow(w.ctx, locks).Scan(&now); err != nil || now > 2*workers {
 				t.Errorf("%d locks, %v", now, err)
 			}
 		}
 	})
 	require.Zero(t, one[int](w, locks))
-	require.Equal(t, 200, one[int](w, `SELECT count(*) FROM occupancy`))
+	require.Equal(t, workers*orders, one[int](w, `SELECT count(*) FROM occupancy`))
 }
 
 // A panic anywhere inside a change leaves nothing of it, and the same request does it afterwards.
