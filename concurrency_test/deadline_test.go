@@ -35,7 +35,7 @@ func (w *world) freezeClock(at time.Time) (set func(time.Time)) {
 // Exactly at its deadline a reservation is expired for everybody, and a microsecond before it for nobody: whoever reads,
 // renews, converts, cancels, takes over, sweeps, or wants its server or its order line.
 //
-// Requirements: R52, R61. Cases: EX-10.
+// Requirements: R52, R61. Cases: EX-10, LE-01.
 func TestOneSideOfTheDeadlineEverywhere(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2096, 11, 30, 12, 0, 0, 0, time.UTC)
