@@ -4,6 +4,9 @@ package concurrency_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,13 +79,15 @@ func TestAsynchronousStandbyTakesOver(t *testing.T) {
 	t.Logf("tried: 1 take-over of an asynchronous standby, %d of %d acknowledgements lost, as declared (%s)", len(lost), len(l.acks), l)
 }
 
-// A synchronous standby takes over under load: nothing that was acknowledged is lost.
+// A synchronous standby takes over under load: nothing that was acknowledged is lost. A service that runs on is asked all
+// the while: it says that it is unavailable, and when to come again, and nothing else; then it serves from the new primary
+// without a failure, and without having been started anew.
 //
 // Requirements: R03. Cases: OP-03. Faults: F-F2.
 func TestSynchronousStandbyTakesOver(t *testing.T) {
 	t.Parallel()
 	primary, standby := replicated(t, nil)
-	w := worldAt(t, primary.URL(), 2000)
+	w := worldAt(t, primary.URL(), 4000)
 	w.synchronous("standby")
 	w.inStep("sync")
 	requireLoss(w, "")
@@ -91,16 +96,53 @@ func TestSynchronousStandbyTakesOver(t *testing.T) {
 	requireLoss(w, "synchronous_commit is remote_write")
 	w.exec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET synchronous_commit', current_database()); END $$`)
 	w.pool.Reset()
-	l := w.underLoad(postgrestest.URLOf(primary, standby), 3, 3)
+	both := postgrestest.URLOf(primary, standby)
+	d := w.daemon(daemonOptions{env: []string{"ALLOCATOR_DATABASE_URL=" + both}})
+	l := w.underLoad(both, 3, 3)
+	asked := d.askedAllTheWhile()
 	l.until(40, toldSold)
 	w.pool.Close()
 	primary.Kill()
 	standby.Promote()
 	l.until(50, toldHeld)
+	served := 0
+	require.Eventually(t, func() bool { // thirty in a row, over every connection that it has
+		if status, _ := d.order(http.DefaultClient, fmt.Sprint("after-", served)); status != http.StatusCreated {
+			served = 0
+			return false
+		}
+		served++
+		return served == 30
+	}, patience, time.Millisecond, "it does not recover")
 	w.at(standby.URL())
+	answers := asked()
+	for answer := range answers {
+		require.Regexp(t, `^(200|201) $|^503 .`, answer, "%v", answers)
+	}
 	require.Empty(t, l.lost(), "acknowledged, and gone")
 	w.sound()
-	t.Logf("tried: 1 take-over of a synchronous standby, %d acknowledgements, none lost (%s)", len(l.acks), l)
+	t.Logf("tried: 1 take-over of a synchronous standby, %d acknowledgements, none lost (%s); a service answered %v", len(l.acks), l, answers)
+}
+
+// askedAllTheWhile sends orders one after the other until what it returns is called, which counts the answers: status and
+// Retry-After.
+func (d *daemon) askedAllTheWhile() (stop func() map[string]int) {
+	ctx, cancel := context.WithCancel(d.ctx)
+	answers := map[string]int{}
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			status, pause := d.order(http.DefaultClient, fmt.Sprint("asked-", n))
+			answers[fmt.Sprint(status, " ", pause)]++
+		}
+	})
+	stop = sync.OnceValue(func() map[string]int {
+		cancel()
+		asking.Wait()
+		return answers
+	})
+	d.t.Cleanup(func() { stop() })
+	return stop
 }
 
 // With its synchronous standby down the primary acknowledges nothing: a caller hears that the outcome is unknown, and
