@@ -35,21 +35,34 @@ func FuzzHoldToken(f *testing.F) {
 	})
 }
 
-// FuzzTokenKeys holds that a list of keys is read or refused, and that no refusal shows a secret.
+// FuzzTokenKeys holds that a list of keys is read or refused, that no refusal shows a secret, and that what is read has
+// names that are apart and secrets that are long enough.
 func FuzzTokenKeys(f *testing.F) {
-	for _, seed := range []string{"", "a:", "a:00", "A:" + strings.Repeat("00", 32), "a:" + strings.Repeat("zz", 32), "a:" + strings.Repeat("0f", 32) + ",", ":,:", "a:" + strings.Repeat("00", 32) + ", a:" + strings.Repeat("11", 32)} {
+	for _, seed := range []string{
+		"", "a:", "a:00", "A:" + strings.Repeat("00", 32), "a:" + strings.Repeat("zz", 32), "a:" + strings.Repeat("0f", 32) + ",", ":,:",
+		"a:" + strings.Repeat("00", 32) + ", a:" + strings.Repeat("11", 32), "a:" + strings.Repeat("00", 31), "a:" + strings.Repeat("00", 32) + ",b:" + strings.Repeat("11", 31),
+		"a:" + strings.Repeat("00", 32) + ",b:" + strings.Repeat("11", 32) + ",a:" + strings.Repeat("22", 32),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		keys, err := ParseTokenKeys(text)
-		if err == nil {
-			require.True(t, keys.Verify(keys.Token(keys.Current(), "acme", "res_1", 1), "acme", "res_1", 1))
-			return
-		}
+		names := map[string]bool{}
 		for entry := range strings.SplitSeq(text, ",") {
-			if _, secret, found := strings.Cut(entry, ":"); found && len(secret) >= 16 {
-				require.NotContains(t, err.Error(), secret)
+			name, secret, found := strings.Cut(strings.TrimSpace(entry), ":")
+			if err != nil {
+				if found && len(secret) >= 16 {
+					require.NotContains(t, err.Error(), secret)
+				}
+				continue
 			}
+			require.False(t, names[name], "%q stands there twice", name)
+			names[name] = true
+			require.GreaterOrEqual(t, len(secret), 64, "32 bytes in hexadecimal")
+			require.True(t, keys.Verify(keys.Token(name, "acme", "res_1", 1), "acme", "res_1", 1))
+		}
+		if err == nil {
+			require.True(t, names[keys.Current()])
 		}
 	})
 }
