@@ -137,7 +137,7 @@ func (m mutant) runTest(ctx context.Context, tree string) (verdict, string) {
 }
 
 // all are the entries of every list.
-func all() []mutant { return slices.Concat(mutants, lockMutants) }
+func all() []mutant { return slices.Concat(mutants, lockMutants, caseMutants) }
 
 // usable tells, before anything is run, which entries a change of the product has made unusable.
 func usable(tree string, entries []mutant) error {
