@@ -28,6 +28,7 @@ var testRows = []row{
 	{"fault F-F5: a standby that is behind is asked", race("TestStandbyDecidesNothing")},
 	{"fault F-F6: the wait for a standby is cut off", race("TestCommitWhoseWaitForTheStandbyIsCutOff")},
 	{"fault F-C3: the service is asked to stop under load", race("TestServiceAskedToStopUnderLoad")},
+	{"fault F-C3: rolling restarts behind a balancer", raceWithin(2*bound, "TestRollingRestarts", "CONCURRENCY_ROUNDS=5")},
 	{"fault F-C4: PostgreSQL is stopped without ceremony", race("TestPostgresStoppedWithoutCeremony", "CONCURRENCY_ROUNDS=8")},
 	{"fault F-C10: the service runs out of memory", race("TestServiceOutOfMemory")},
 	{"fault F-S1: the disk is full", race("TestDiskFull")},
