@@ -232,13 +232,23 @@ func TestWholeAndPartAtTheSameInstant(t *testing.T) {
 			_, err := b.one.Release(t.Context(), writer("old"), keyOf("e", "q"))
 			require.NoError(t, err)
 		}
+		others := []string{} // bob's, which are in nobody's way
+		if tt.first.Part != "" && resource != "f" {
+			others = []string{"z1:bob", "z2:bob", "z3:bob"}
+			for _, part := range []string{"z1", "z2", "z3"} {
+				b.acquire("bob", keyOf(resource, part), 60)
+			}
+		}
 		around := b.begin(t)
 		_, err := lease.NewService(LeasesIn(around), b.rights).Acquire(t.Context(), writer("anna"), tt.first, 60)
 		require.NoError(t, err, name)
-		require.Empty(t, b.present(resource), "%s: it is not committed, and presence does not wait", name)
+		require.Equal(t, others, b.present(resource), "%s: it is not committed, and presence does not wait", name)
+		released, err := b.two.Release(t.Context(), writer("bob"), keyOf(resource, "z1"))
+		require.NoError(t, err, name)
+		require.Equal(t, len(others) > 0, released.Held, "%s: a release waits for no claim", name)
 		left, err := b.two.Leave(t.Context(), writer("bob"), resource)
 		require.NoError(t, err, name)
-		require.Empty(t, left)
+		require.Len(t, left, max(0, len(others)-1), "%s: nor does leaving", name)
 		b.acquire("bob", keyOf("elsewhere:"+resource), 60)
 
 		outcome := make(chan error, 1)
@@ -256,6 +266,29 @@ func TestWholeAndPartAtTheSameInstant(t *testing.T) {
 			require.NoError(t, <-outcome, name)
 		}
 	}
+}
+
+// unserialised claims without taking the resource's row.
+type unserialised struct{ *Leases }
+
+// Claim implements lease.Store.
+func (u unserialised) Claim(ctx context.Context, organization, resource string, fn func(ctx context.Context, tx lease.Tx) error) error {
+	return u.Change(ctx, organization, resource, fn)
+}
+
+// The control: without the resource's row the whole and a part, asked for at the same instant, are both had.
+//
+// Requirements: E25, E26.
+func TestControlWithoutTheResourceRowBothGetIt(t *testing.T) {
+	t.Parallel()
+	b := setupLeases(t)
+	around := b.begin(t)
+	_, err := lease.NewService(unserialised{LeasesIn(around)}, b.rights).Acquire(t.Context(), writer("anna"), keyOf("rack:A12"), 60)
+	require.NoError(t, err)
+	_, err = lease.NewService(unserialised{NewLeases(b.pool)}, b.rights).Acquire(t.Context(), writer("bob"), keyOf("rack:A12", "u17"), 60)
+	require.NoError(t, err)
+	require.NoError(t, around.Commit(t.Context()))
+	require.Equal(t, []string{":anna", "u17:bob"}, b.present("rack:A12"))
 }
 
 // Many holders who ask at once for the whole and for parts: never does one have something that overlaps another's.

@@ -76,6 +76,27 @@ func TestReleaseComparesTheToken(t *testing.T) {
 	}
 }
 
+// A token of 64 KiB need not travel to be compared: its digest does, of 16 digits. One that differs in its last byte has
+// another.
+//
+// Requirements: D13.
+func TestLargeTokenIsComparedByItsDigest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.client("acme:orders")
+	large := strings.Repeat("x", locking.MaxTokenBytes)
+	c.want("+OK\r\n", "SET", "lock:k", large, "NX", "PX", "600000")
+	digest, other := fmt.Sprintf("%016x", locking.Digest(large)), fmt.Sprintf("%016x", locking.Digest(large[1:]+"y"))
+	c.want("$16\r\n"+digest+"\r\n", "DIGEST", "lock:k")
+	c.want(":0\r\n", "DELEX", "lock:k", "IFDEQ", other)
+	c.want("$-1\r\n", "SET", "lock:k", "next", "IFDEQ", other, "PX", "600000")
+	c.want("$-1\r\n", "SET", "lock:k", "next", "IFDNE", digest, "PX", "600000")
+	c.want("$16\r\n"+digest+"\r\n", "DIGEST", "lock:k")
+	c.want("+OK\r\n", "SET", "lock:k", large, "IFDEQ", digest, "PX", "600000")
+	c.want(":1\r\n", "DELEX", "lock:k", "IFDEQ", digest)
+	c.want("$-1\r\n", "DIGEST", "lock:k")
+}
+
 // Deleting without the token would free anybody's lock: it takes an admin.
 //
 // Requirements: D09.

@@ -51,9 +51,10 @@ func TestRecipeCronRunsOnce(t *testing.T) {
 	}
 }
 
-// Capture and refund of one order take the same lock, and are never at it together.
+// Capture and refund of one order take the same lock, and are never at it together. Each has a random token of its own, and
+// each releases what is its own: one command to take, one to release, and no script.
 //
-// Requirements: D16.
+// Requirements: D04, D11, D16.
 func TestRecipeCaptureAndRefundNeverOverlap(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
