@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -37,7 +37,7 @@ type balancer struct {
 func newBalancer(t *testing.T) *balancer {
 	t.Helper()
 	b := &balancer{}
-	b.Server = httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}, Transport: b, ErrorLog: log.New(io.Discard, "", 0)})
+	b.Server = httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}, Transport: b, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)})
 	t.Cleanup(b.Close)
 	return b
 }
@@ -169,7 +169,7 @@ func (w *world) slowRequests(at, key string) (answers func() []string) {
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			r, err := http.NewRequestWithContext(w.ctx, http.MethodPost, at+"/v1/reservations",
+			r, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, at+"/v1/reservations",
 				strings.NewReader(fmt.Sprintf(`{"order_id":"slow-%d","order_line":"1","requirements":{"sites":["SLOW"]}}`, n)))
 			if err != nil {
 				w.t.Error(err)

@@ -118,13 +118,16 @@ func TestSmallPoolsDoNotDeadlock(t *testing.T) {
 				SELECT 'acme', gen_random_uuid(), 'test', g::text, 'FSN1', 'ready' FROM generate_series(1, 200) g`)
 			tokens, err := reservation.ParseTokenKeys("test:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 			require.NoError(t, err)
-			allocator := allocation.New(NewAllocations(pool), on{}, tokens)
-			reservations := reservation.NewService(NewReservations(pool), tokens).WatchedBy(allocator.Watcher())
+			allocators := []*allocation.Allocator{
+				allocation.New(NewAllocations(pool), on{}, tokens),
+				allocation.New(NewAllocations(pool), on{}, tokens, allocation.WalkAlways(), allocation.MaxAge(0)), // each request reads in its transaction
+			}
+			reservations := reservation.NewService(NewReservations(pool), tokens).WatchedBy(allocators[0].Watcher())
 			servers := inventory.NewService(NewServers(pool))
 			caller := identity.LocalCaller("acme", identity.Actor{Kind: identity.ActorPerson, ID: "tester"})
 			ctx, cancel := context.WithTimeout(t.Context(), txPatience)
 			defer cancel()
-			sell := func(name string) error {
+			sell := func(name string, allocator *allocation.Allocator) error {
 				outcome, err := allocator.Reserve(ctx, caller, allocation.Request{
 					IdempotencyKey: name, Order: reservation.OrderLine{OrderID: name, Line: "1", Unit: 1},
 					Wait: allocation.MaxWait,
@@ -147,7 +150,7 @@ func TestSmallPoolsDoNotDeadlock(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range callers {
 				all.Go(func() {
-					if err := sell(fmt.Sprint(i)); err != nil {
+					if err := sell(fmt.Sprint(i), allocators[i%2]); err != nil {
 						t.Errorf("caller %d: %v", i, err)
 					}
 				})
@@ -156,7 +159,7 @@ func TestSmallPoolsDoNotDeadlock(t *testing.T) {
 			require.Equal(t, callers, read[int](t, pool, `SELECT count(*) FROM bindings`))
 			require.Equal(t, callers, read[int](t, pool, `SELECT count(*) FROM servers WHERE state = 'planned'`))
 			require.Zero(t, pool.Stat().AcquiredConns())
-			require.NoError(t, sell("afterwards"))
+			require.NoError(t, sell("afterwards", allocators[1]))
 		})
 	}
 }

@@ -85,7 +85,7 @@ func TestSupportReadsWhatIsGone(t *testing.T) {
 	seen := map[string]bool{}
 	for more := "?outcome=no_capacity&page_size=3"; more != ""; {
 		list := w.get("acme:support", "/v1/decisions"+more).is(200, "")
-		for i := range list.at("items").([]any) { //nolint:forcetypeassert // it is a list by the contract
+		for i := range list.at("items").([]any) {
 			id := list.text(fmt.Sprintf("items.%d.id", i))
 			require.False(t, seen[id], "listed twice")
 			seen[id] = true
@@ -125,7 +125,7 @@ func TestOrdersOfEveryName(t *testing.T) {
 			require.Len(t, a.at(part), 1, "%s of %s", part, name)
 			require.Equal(t, name, a.text(part+".0.order_id"))
 		}
-		for i := range a.at("events").([]any) { //nolint:forcetypeassert // it is a list by the contract
+		for i := range a.at("events").([]any) {
 			require.Equal(t, name, a.text(fmt.Sprintf("events.%d.order_id", i)))
 		}
 	}
@@ -265,7 +265,7 @@ func TestReadsBesideWrites(t *testing.T) {
 	for _, path := range []string{"/v1/servers/" + server, "/v1/reservations/%s", "/v1/reservations?server_id=" + server, "/v1/decisions/" + first.text("decision_id"), "/v1/capacity"} {
 		readers.Go(func() {
 			for {
-				path := strings.Replace(path, "%s", written.Load().(string), 1) //nolint:forcetypeassert // nothing else is stored
+				path := strings.Replace(path, "%s", written.Load().(string), 1)
 				if status, answer := w.given(time.Minute, key, http.MethodGet, path, "", ""); status != 200 {
 					t.Errorf("%s: %d %s", path, status, answer)
 				}
