@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -368,4 +369,23 @@ func TestOutdatedWhileItIsRead(t *testing.T) {
 		require.NoError(t, known.bringUp(t.Context(), time.Hour, feed))
 	}
 	require.Equal(t, 2, reads)
+}
+
+// Who wants the first read while it is under way joins it, and hears of its failure; the one after that begins anew.
+func TestFirstReadIsShared(t *testing.T) {
+	t.Parallel()
+	known := newCatalog().tracked("acme")
+	goOn, broken := make(chan struct{}), errors.New("on purpose")
+	first := known.startFilling(func() error {
+		<-goOn
+		return broken
+	})
+	require.Same(t, first, known.startFilling(func() error { panic("somebody reads already") }))
+	close(goOn)
+	<-first.done
+	require.ErrorIs(t, first.err, broken)
+	next := known.startFilling(func() error { return nil })
+	require.NotSame(t, first, next)
+	<-next.done
+	require.NoError(t, next.err)
 }

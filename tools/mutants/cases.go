@@ -103,6 +103,11 @@ var caseMutants = []mutant{
 		lockDoor, "FuzzPath",
 	},
 	{
+		"a body that breaks off is the caller's", "-", "transport/httpapi/readbody.go",
+		"return invalid(strictjson.Fault{Code: strictjson.CodeMalformedJSON, Detail: \"The body ended before it was complete, or came too slowly.\"})", "return err",
+		lockDoor, "FuzzRawHTTP",
+	},
+	{
 		"a secret is not told", "-", "reservation/token.go",
 		"the secret must be at least %d bytes in hexadecimal (try: openssl rand -hex 32)\", name, minTokenSecret)", "the secret must be at least %d bytes in hexadecimal, not %s\", name, minTokenSecret, secretHex)",
 		"reservation", "FuzzTokenKeys",
@@ -126,6 +131,16 @@ var caseMutants = []mutant{
 		"catalog: the first read belongs to nobody", "-", "allocation/catalog_fill.go",
 		"context.WithTimeout(context.WithoutCancel(ctx), maxFill)", "context.WithTimeout(ctx, maxFill)",
 		stores, "TestFirstReadOutlivesItsCaller",
+	},
+	{
+		"catalog: one reads for all who wait", "-", "allocation/catalog_fill.go",
+		"if t.filling != nil {\n\t\treturn t.filling\n\t}", "",
+		"allocation", "TestFirstReadIsShared",
+	},
+	{
+		"catalog: unread is no failure", "-", "allocation/allocator.go",
+		"if !errors.Is(err, errUnread) {", "if err != nil || !errors.Is(err, errUnread) {",
+		stores, "TestSmallPoolsDoNotDeadlock",
 	},
 	{
 		"catalog: what changes while it is read is read again", "5", "allocation/catalog.go",
