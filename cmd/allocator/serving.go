@@ -27,6 +27,7 @@ type service struct {
 	sweeper  *sweeper.Sweeper
 	jobs     *jobs
 	editors  *lease.Hub
+	ahead    *warming
 	pollOnly bool
 	redis    *redisDoor // nil: it is not wanted
 	log      *slog.Logger
@@ -60,8 +61,9 @@ func newService(
 		}
 	}()
 	editors := lease.NewHub(a.leaseStore, log)
+	ahead := newWarming(a)
 	door, err := httpapi.New(httpapi.Deps{ //nolint:contextcheck // requests bring their own
-		Authenticator: a.keys, Attempts: a.audit, Ready: postgres.NewHealth(a.pool),
+		Authenticator: a.keys, Attempts: a.audit, Ready: ahead,
 		Reserver: a.allocator, Evaluator: a.allocator, Capacity: a.allocator, Decisions: a.allocator,
 		Reservations: a.reservations, ReservationChanges: a.reservations, Bindings: a.reservations, ServerStates: a.reservations,
 		Servers: a.servers, Events: postgres.NewEvents(a.pool),
@@ -84,7 +86,7 @@ func newService(
 		return nil, err
 	}
 	return &service{
-		app: a, db: db, listener: listener, door: door, sweeper: sweeps, jobs: periodic, redis: redis, editors: editors,
+		app: a, db: db, listener: listener, door: door, sweeper: sweeps, jobs: periodic, redis: redis, editors: editors, ahead: ahead,
 		pollOnly: o.pollOnly, log: log,
 	}, nil
 }
@@ -99,6 +101,7 @@ func (s *service) run(ctx context.Context, ready func()) error {
 
 	var working sync.WaitGroup
 	working.Go(func() { s.jobs.Run(background) })
+	working.Go(func() { s.ahead.Run(background, s.log) })
 	working.Go(func() { s.editors.Run(background) })
 	working.Go(func() { postgres.ListenLeases(background, s.app.pool, s.editors, s.pollOnly, s.log) })
 	working.Go(func() { s.app.audit.Run(background, s.log) })

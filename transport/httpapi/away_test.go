@@ -9,6 +9,7 @@ import (
 
 	"allocator/store/postgres"
 	"allocator/store/postgres/postgrestest"
+	"allocator/transport/httpapi"
 )
 
 // A database that is away is 503 for everybody, never a statement about the key.
@@ -41,6 +42,13 @@ func (b broken) Ready(context.Context) error {
 	return errors.New("secret of the database")
 }
 
+// starting is a process that is well and not there yet.
+type starting struct{}
+
+func (starting) Ready(context.Context) error {
+	return httpapi.NotYetError("three of five inventories are read")
+}
+
 // Cases: OP-09. Faults: F-C9.
 func TestPanicsAndFaultsStayInside(t *testing.T) {
 	t.Parallel()
@@ -56,4 +64,8 @@ func TestPanicsAndFaultsStayInside(t *testing.T) {
 	a = w.get("", "/readyz").is(503, "unavailable")
 	require.NotContains(t, string(a.body), "secret")
 	require.Contains(t, w.recordOf(a)["error"], "secret of the database")
+
+	w = newWorldOn(t, postgrestest.New(t), starting{})
+	a = w.get("", "/readyz").is(503, "unavailable")
+	require.Contains(t, string(a.body), "three of five inventories")
 }

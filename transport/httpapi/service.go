@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -9,12 +10,18 @@ import (
 	"allocator/transport/httpapi/wire"
 )
 
-// Readiness tells whether requests can be served: the database is reached, and its schema is one that this release
-// serves. The error is for the log; callers learn only that it is not so.
+// Readiness tells whether requests can be served: the database is reached, its schema is one that this release serves, and
+// what takes long at the start is done. The error is for the log; of a NotYetError callers learn the text, of another only
+// that it is not so.
 type Readiness interface {
 	// Ready returns nil when requests can be served.
 	Ready(ctx context.Context) error
 }
+
+// NotYetError says in a sentence for callers why a process that is well does not take requests yet.
+type NotYetError string
+
+func (e NotYetError) Error() string { return string(e) }
 
 // registerService adds the routes about the service itself. They are in the contract like all others.
 func (s *Server) registerService(e *echo.Echo, guards map[string][]echo.MiddlewareFunc) {
@@ -38,6 +45,9 @@ func (s *Server) readyz(c echo.Context) error {
 	if err := s.deps.Ready.Ready(c.Request().Context()); err != nil {
 		p := newProblem("unavailable").retryShortly()
 		p.detail = "The database is not reached, or its schema is not one that this release serves."
+		if notYet, ok := errors.AsType[NotYetError](err); ok {
+			p.detail = string(notYet)
+		}
 		p.hidden = err
 		return p
 	}
