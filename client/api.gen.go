@@ -2480,7 +2480,8 @@ type ClientInterface interface {
 	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+	// once, and answers `unavailable` to one more.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2496,7 +2497,8 @@ type ClientInterface interface {
 	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+	// once, and answers `unavailable` to one more.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3249,7 +3251,8 @@ func (c *Client) ListCandidates(ctx context.Context, decisionID DecisionID, para
 // is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 // of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 // judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+// once, and answers `unavailable` to one more.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3275,7 +3278,8 @@ func (c *Client) EvaluateWithBody(ctx context.Context, contentType string, body 
 // is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 // of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 // judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+// once, and answers `unavailable` to one more.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7315,7 +7319,8 @@ type ClientWithResponsesInterface interface {
 	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+	// once, and answers `unavailable` to one more.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7331,7 +7336,8 @@ type ClientWithResponsesInterface interface {
 	// is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 	// of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 	// judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+	// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+	// once, and answers `unavailable` to one more.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -10825,7 +10831,8 @@ func (c *ClientWithResponses) ListCandidatesWithResponse(ctx context.Context, de
 // is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 // of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 // judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+// once, and answers `unavailable` to one more.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10847,7 +10854,8 @@ func (c *ClientWithResponses) EvaluateWithBodyWithResponse(ctx context.Context, 
 // is the `summary`, then come the `ranked` servers in the order in which they would be tried, then the `rejected` ones in that
 // of their ids, and last `complete` with how many these were. An answer that ends without it was cut: ask again. What is
 // judged is of one instant, the summary's `at`, and each server is there once, however long the reading takes; a name or a
-// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour.
+// rack may be newer. What is not read for 10 seconds is cut, and so is a list after an hour. A process writes 16 of them at
+// once, and answers `unavailable` to one more.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -26,10 +26,16 @@ var errNoLines = errors.New("the service answers with no list in full: it may be
 //
 // The whole may take longer than other calls; what ends it is ctx, or a service that says nothing for half a minute.
 func (c *ClientWithResponses) EvaluateInFull(ctx context.Context, wanted EvaluationRequest) iter.Seq2[EvaluationLine, error] {
+	return c.evaluateInFull(ctx, wanted, timeout)
+}
+
+func (c *ClientWithResponses) evaluateInFull(
+	ctx context.Context, wanted EvaluationRequest, patience time.Duration,
+) iter.Seq2[EvaluationLine, error] {
 	return func(yield func(EvaluationLine, error) bool) {
 		ctx, cancel := context.WithCancelCause(context.WithValue(ctx, unhurried{}, true))
 		defer cancel(nil)
-		silence := time.AfterFunc(timeout, func() { cancel(fmt.Errorf("%w (nothing came for %s)", ErrCutShort, timeout)) })
+		silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("%w (nothing came for %s)", ErrCutShort, patience)) })
 		defer silence.Stop()
 		body, err := c.lines(ctx, wanted)
 		if err != nil {
@@ -48,7 +54,7 @@ func (c *ClientWithResponses) EvaluateInFull(ctx context.Context, wanted Evaluat
 			case !yield(line, nil) || line.Complete != nil:
 				return
 			}
-			silence.Reset(timeout)
+			silence.Reset(patience)
 		}
 	}
 }

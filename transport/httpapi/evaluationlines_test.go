@@ -242,7 +242,7 @@ func (never) Evaluate(context.Context, identity.Caller, string, allocation.Requi
 // Texts are written as encoding/json writes them, whatever is in them.
 func TestTextsOfLines(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "web-1", `"quoted" \ <b> & 'x'`, "ü漢🖥", "a\nb\x00\x7f", "\u2028", string([]byte{0xff, 'a'})} {
+	for _, text := range []string{"", "web-1", "a<b", "a>b", "a&b", `a"b`, `a\b`, "a\tb", "a\u007fb", `"quoted" \ <b> & 'x'`, "ü漢🖥", "a\nb\x00\x7f", "\u2028", string([]byte{0xff, 'a'})} {
 		require.Equal(t, string(mustJSON(text)), string(appendText(nil, text)), text)
 	}
 }

@@ -37,6 +37,29 @@ func (g *gated) Write(p []byte) (int, error) {
 	return g.ResponseRecorder.Write(p)
 }
 
+// while does something while a write waits. If that waits for the write, the reader reads on, and the test fails.
+func (g *gated) while(t *testing.T, read <-chan struct{}, do func()) {
+	t.Helper()
+	did := make(chan struct{})
+	go func() {
+		defer close(did)
+		do()
+	}()
+	select {
+	case <-did:
+		return
+	case <-time.After(patience):
+	}
+	for {
+		select {
+		case g.pass <- struct{}{}:
+		case <-g.arrived:
+		case <-read:
+			require.Fail(t, "it waited for the reader")
+		}
+	}
+}
+
 // Whoever reads a list slowly keeps nobody from reserving, and gets the list of the instant at which it was made: each
 // server once, also those that were reserved, sold or changed since.
 //
@@ -62,8 +85,10 @@ func TestSlowReaderKeepsNobodyFromReserving(t *testing.T) {
 		case <-reader.arrived:
 			if reserved < 5 { // while the write waits
 				reserved++
-				w.reserve("acme:all", fmt.Sprint("s", reserved), `"requirements":{"memory":{"mib_min":2048}}`).is(201, "")
-				w.addServer(4096)
+				reader.while(t, done, func() {
+					w.reserve("acme:all", fmt.Sprint("s", reserved), `"requirements":{"memory":{"mib_min":2048}}`).is(201, "")
+					w.addServer(4096)
+				})
 			}
 			reader.pass <- struct{}{}
 		case <-done:
