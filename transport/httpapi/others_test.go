@@ -66,5 +66,6 @@ func blank(body []byte) string {
 func headerOf(a *answer) http.Header {
 	header := a.header.Clone()
 	header.Del("Date")
+	header.Del("Content-Length") // a time in the body may be a digit shorter
 	return header
 }
