@@ -30,6 +30,7 @@ type strikeKey struct{}
 
 var (
 	begins  = regexp.MustCompile(`(?i)^BEGIN\b`)
+	reads   = regexp.MustCompile(`(?i)^BEGIN READ ONLY\b`)
 	commits = regexp.MustCompile(`(?i)^COMMIT$`)
 	writes  = regexp.MustCompile(`(?i)\b(INSERT\s+INTO|DELETE\s+FROM|UPDATE\s+\S+\s+(\S+\s+)?SET)\b`)
 )
@@ -56,7 +57,7 @@ func (s *struck) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.T
 		return slices.ContainsFunc(data.Batch.QueuedQueries, func(q *pgx.QueuedQuery) bool { return pattern.MatchString(q.SQL) })
 	}
 	alone := conn.PgConn().TxStatus() == 'I' && !goes(begins) && goes(writes)
-	s.strikeIf(ctx, alone || goes(commits))
+	s.strikeIf(ctx, !goes(reads) && (alone || goes(commits)))
 	return ctx
 }
 
