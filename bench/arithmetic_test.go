@@ -139,6 +139,8 @@ func TestTargetsAreJudged(t *testing.T) {
 	r := &Report{
 		Tables: []Table{
 			{Servers: 10_000, Stock: AllFree, Callers: 8, History: 5, Rows: []Row{{Name: "limit"}, {Name: "reserve", Ratio: Spread{0.1, 0.1, 0.1}}}},
+			{Servers: 10_000, Stock: AllFree, Callers: 8, History: 5, Rows: []Row{{Name: "limit"}, {Name: "convert", Ratio: Spread{0.3, 0.2, 0.4}}}},
+			{Servers: 10_000, Stock: AllFree, Callers: 8, Rows: []Row{{Name: "limit"}, {Name: "convert", Ratio: Spread{0.5, 0.3, 0.6}}}},
 			{Servers: 10_000, Stock: AllFree, Callers: 8, Rows: []Row{
 				{Name: "limit"}, {Name: "reserve", Ratio: Spread{0.7, 0.5, 0.9}}, {Name: "http", Ratio: Spread{0.44, 0.4, 0.5}},
 			}},
@@ -159,5 +161,9 @@ func TestTargetsAreJudged(t *testing.T) {
 		"reservations with 1M servers, of those with 10k, both of their limit": false,
 		"memory of the catalog for each server":                                false,
 		"capacity by site and model, of SELECT 1 over HTTP":                    true,
+
+		"reservations in process beside a history, of those without, both of their limit": false,
+		"sales beside a history, of those without, both of their limit":                   true, // within the spread
+		"sales of held servers, of the limit":                                             true,
 	}, met)
 }

@@ -29,6 +29,9 @@ func (r *Report) targets() []Target {
 		}
 	}
 	return append(all,
+		r.withPast("reserve", "reservations in process"),
+		r.withPast("http", "reservations over HTTP"),
+		r.withPast("convert", "sales"),
 		floor("reservations with 1M servers, of those with 10k, both of their limit", 0.9,
 			r.quotient(func(row *Row) Spread { return row.Ratio }, 1_000_000, 10_000)),
 		ceiling("processor time of a reservation with 100k servers, of one with 1k", 1.3, "",
@@ -44,6 +47,29 @@ func (r *Report) targets() []Target {
 		ceiling("who edits, with 100 leases, of SELECT 1", 3, "", inverse(r.ratio("presence", 0, 0))),
 		floor("a lock in Redis, of the client library alone", 0.8, r.ratio("lock-redis", 0, 0)),
 	)
+}
+
+// leastWithPast is what a ratio may come to beside a history, of what it is without.
+const leastWithPast = 0.8
+
+// withPast compares what came of a contender beside a history with what came of it without one, each of its limit. A
+// difference within the spread of the run without is none.
+func (r *Report) withPast(name, what string) Target {
+	var seen *Spread
+	within := false
+	for i := range r.Tables {
+		t := &r.Tables[i]
+		past, without := t.find(name), r.row(name, t.Servers, t.Callers)
+		if t.Stock != AllFree || t.History == 0 || past == nil || without == nil || without.Ratio.Min <= 0 {
+			continue
+		}
+		p, w := past.Ratio, without.Ratio
+		seen, within = &Spread{Median: p.Median / w.Median, Min: p.Min / w.Max, Max: p.Max / w.Min}, p.Median >= w.Min
+		break
+	}
+	target := floor(what+" beside a history, of those without, both of their limit", leastWithPast, seen)
+	target.Met = target.Met || within
+	return target
 }
 
 func floor(what string, wanted float64, seen *Spread) Target {
@@ -69,10 +95,17 @@ func (r *Report) row(name string, servers, callers int) *Row {
 		if t.Stock != AllFree || t.History > 0 || servers > 0 && t.Servers != servers || callers > 0 && t.Callers != callers {
 			continue
 		}
-		// The first row is what the others are compared with.
-		if k := slices.IndexFunc(t.Rows, func(row Row) bool { return row.Name == name }); k > 0 {
-			return &t.Rows[k]
+		if row := t.find(name); row != nil {
+			return row
 		}
+	}
+	return nil
+}
+
+// find gives a contender's row; nil if there is none or it is the first, with which the others are compared.
+func (t *Table) find(name string) *Row {
+	if k := slices.IndexFunc(t.Rows, func(row Row) bool { return row.Name == name }); k > 0 {
+		return &t.Rows[k]
 	}
 	return nil
 }
