@@ -215,7 +215,7 @@ var deedsAmongDeeds = map[string]drama{
 		},
 	},
 	"convert, cancel, and maintenance is forced": {
-		set: holding, acts: []act{sellAct("service"), cancelAct, force}, legal: []string{
+		set: holding, stops: walking, acts: []act{sellAct("service"), cancelAct, force}, legal: []string{
 			"cancelled + cancelled + ok: order-a cancelled, maintenance",
 			"ok + converted + ok: order-a converted, maintenance, bound",
 		},

@@ -193,7 +193,7 @@ var ordersAndDeadHolds = map[string]drama{
 		},
 	},
 	"the same line again, and its dead hold is converted": {
-		set: overdue, acts: []act{reserveAct("a", anotherKey), sellAct("service")}, legal: []string{
+		set: overdue, stops: walking, acts: []act{reserveAct("a", anotherKey), sellAct("service")}, legal: []string{
 			"reserved + expired: order-a expired, order-a held",
 			"servers_taken + expired: order-a expired, free",
 		},

@@ -14,7 +14,11 @@ import (
 
 // testRows are tests of the repository, some in a longer form than `make test` has.
 var testRows = []row{
-	{"every schedule of two operations, and a chosen few of three", race("TestEverySchedule")},
+	{"every schedule: orders among orders", schedules("orders")},
+	{"every schedule: orders at once", schedules("orders at once")},
+	{"every schedule: orders and holds", schedules("orders and holds")},
+	{"every schedule: orders and dead holds", schedules("orders and dead holds")},
+	{"every schedule: deeds with one hold", schedules("deeds")},
 	{"histories of many clients over several processes", race("TestHistories", "CONCURRENCY_ROUNDS=8")},
 	{"traces against a model, on one instance and on three", race("TestStateMachine", "CONCURRENCY_ROUNDS=40")},
 
@@ -53,6 +57,11 @@ var testRows = []row{
 // time. A setting NAME=value asks for a longer form.
 func race(test string, settings ...string) func(ctx context.Context) result {
 	return raceWithin(bound, test, settings...)
+}
+
+// schedules runs one group of the schedules of operations.
+func schedules(group string) func(ctx context.Context) result {
+	return race("TestEverySchedule)$/^(" + strings.ReplaceAll(group, " ", "_"))
 }
 
 // raceWithin is race with another bound: a cluster manager has time-outs of its own, which come one after the other.
