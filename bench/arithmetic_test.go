@@ -147,7 +147,10 @@ func TestTargetsAreJudged(t *testing.T) {
 			{Servers: 1_000_000, Stock: AllFree, Callers: 8, Rows: []Row{{Name: "limit"}, {Name: "reserve", Ratio: Spread{0.35, 0.3, 0.4}}}},
 			{Servers: 10_000, Stock: AllFree, Callers: 8, Rows: []Row{{Name: "select-1"}, {Name: "capacity", Ratio: Spread{0.2, 0.1, 0.25}}}},
 		},
-		Figures: []Figure{{ID: "memory", Servers: 10_000, Value: Spread{500, 400, 600}}},
+		Figures: []Figure{
+			{ID: "memory", Servers: 10_000, Value: Spread{500, 400, 600}},
+			{ID: "memory", Servers: 100_000, Value: Spread{300, 300, 300}},
+		},
 	}
 	met := map[string]bool{}
 	for _, target := range r.targets() {
@@ -159,7 +162,7 @@ func TestTargetsAreJudged(t *testing.T) {
 		"reservations in process, 10000 servers, 8 callers, of the limit":      true,
 		"reservations over HTTP, 10000 servers, 8 callers, of the limit":       false,
 		"reservations with 1M servers, of those with 10k, both of their limit": false,
-		"memory of the catalog for each server":                                false,
+		"memory of the catalog for each server of the largest inventory":       true,
 		"capacity by site and model, of SELECT 1 over HTTP":                    true,
 
 		"reservations in process beside a history, of those without, both of their limit": false,

@@ -38,7 +38,7 @@ func (r *Report) targets() []Target {
 			r.quotient(func(row *Row) Spread { return row.CPU }, 100_000, 1000)),
 		floor("sales of held servers, of the limit", 0.5, r.ratio("convert", 0, 0)),
 		ceiling("processor time of a refusal, of a reservation", 3, "", r.cpuRatio("refuse")),
-		ceiling("memory of the catalog for each server", 400, "B", r.figure("memory", 0, false)),
+		ceiling("memory of the catalog for each server of the largest inventory", 400, "B", r.figure("memory", r.largest("memory"), false)),
 		ceiling("start with 1M servers, of reading their rows", 3, "", r.figure("start", 1_000_000, true)),
 		ceiling("evaluation in full of 100k servers", 0.5, "s", r.figure("evaluate", 100_000, false)),
 		ceiling("evaluation in full of 100k servers over HTTP", 0.5, "s", r.figure("evaluate-http", 100_000, false)),
@@ -147,6 +147,16 @@ func (r *Report) figure(id string, servers int, ratio bool) *Spread {
 		return &f.Value
 	}
 	return nil
+}
+
+// largest is the size of the largest inventory that the figure was taken of.
+func (r *Report) largest(id string) (servers int) {
+	for _, f := range r.Figures {
+		if f.ID == id {
+			servers = max(servers, f.Servers)
+		}
+	}
+	return servers
 }
 
 func inverse(s *Spread) *Spread {
