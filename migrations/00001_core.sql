@@ -614,4 +614,32 @@ BEGIN
     RETURN made;
 END $$;
 -- +goose StatementEnd
+
+-- How long decisions, their frozen lists and events are kept at least. Whole months are dropped when all of them is older.
+CREATE FUNCTION decision_retention() RETURNS interval IMMUTABLE LANGUAGE sql RETURN interval '400 days';
+
+-- Drops the months that are older than decision_retention(), and returns how many partitions that were. Frozen lists stay a
+-- month longer: about the turn of a month a decision may refer to a list of the month before. Each drop needs its parent
+-- table for itself for a moment; it waits no longer than requests can, and the next run tries again.
+-- +goose StatementBegin
+CREATE FUNCTION drop_old_months() RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '200ms' AS $$
+DECLARE
+    old     record;
+    dropped int := 0;
+BEGIN
+    FOR old IN
+        SELECT c.oid::regclass AS partition
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        JOIN (VALUES ('events'::regclass, 1), ('decisions', 1), ('decision_lists', 2)) t (parent, months) ON t.parent = i.inhparent
+        WHERE c.relname ~ '_[0-9]{4}_[0-9]{2}$'
+            AND to_date(right(c.relname, 7), 'YYYY_MM') + make_interval(months => t.months)
+                <= (clock_timestamp() AT TIME ZONE 'UTC') - decision_retention()
+        ORDER BY c.relname
+    LOOP
+        EXECUTE format('DROP TABLE %s', old.partition);
+        dropped := dropped + 1;
+    END LOOP;
+    RETURN dropped;
+END $$;
+-- +goose StatementEnd
 SELECT make_month_partitions(3);

@@ -2,6 +2,7 @@ package sweeper
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -27,10 +28,12 @@ type Sweeps interface {
 	Sweep(ctx context.Context, batch int) (reservation.Swept, error)
 }
 
-// Partitions keeps the tables that are kept by month supplied.
+// Partitions keeps the tables that are kept by month supplied, and takes away the old ones.
 type Partitions interface {
 	// MakeMonths makes the partitions that are missing for this month and those ahead, and says how many it made.
 	MakeMonths(ctx context.Context, ahead int) (int, error)
+	// DropOld drops the months that are older than they must be kept, and says how many partitions that were.
+	DropOld(ctx context.Context) (int, error)
 }
 
 // SweepArgs is the job that sweeps.
@@ -70,7 +73,7 @@ func (w *sweepWorker) Work(ctx context.Context, _ *river.Job[SweepArgs]) error {
 	return nil
 }
 
-// PartitionArgs is the job that makes partitions.
+// PartitionArgs is the job that makes partitions and drops old ones.
 type PartitionArgs struct{}
 
 // Kind implements river.JobArgs.
@@ -91,8 +94,12 @@ type partitionWorker struct {
 // Work implements river.Worker.
 func (w *partitionWorker) Work(ctx context.Context, _ *river.Job[PartitionArgs]) error {
 	made, err := w.partitions.MakeMonths(ctx, partitionMonths)
-	if err == nil && made > 0 {
+	if made > 0 {
 		w.log.InfoContext(ctx, "month partitions made", "count", made)
 	}
-	return err
+	dropped, failed := w.partitions.DropOld(ctx) // also when the others could not be made
+	if dropped > 0 {
+		w.log.InfoContext(ctx, "old months dropped", "partitions", dropped)
+	}
+	return errors.Join(err, failed)
 }

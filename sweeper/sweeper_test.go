@@ -38,6 +38,7 @@ func (f sweepFunc) Sweep(ctx context.Context, batch int) (reservation.Swept, err
 	return f(ctx, batch)
 }
 func (f monthsFunc) MakeMonths(ctx context.Context, ahead int) (int, error) { return f(ctx, ahead) }
+func (f monthsFunc) DropOld(ctx context.Context) (int, error)               { return f(ctx, dropOld) }
 
 // work runs one job with the worker, in a transaction that is rolled back.
 func work[T river.JobArgs](t *testing.T, worker river.Worker[T], args T) (*rivertest.WorkResult, error) {
@@ -93,22 +94,29 @@ func TestSweepWorker(t *testing.T) {
 	}
 }
 
-// Partitions are made three months ahead; a failure is tried again, since the next job is a day away.
+// dropOld stands for the months that are asked for when old ones are dropped.
+const dropOld = -1
+
+// Partitions are made three months ahead, and old ones dropped whether or not they could be; a failure is tried again, since the next job is a day away.
 func TestPartitionWorker(t *testing.T) {
 	t.Parallel()
-	months := 0
+	var asked []int
 	result, err := work(t, &partitionWorker{log: quiet, partitions: monthsFunc(func(_ context.Context, ahead int) (int, error) {
-		months = ahead
+		asked = append(asked, ahead)
 		return 3, nil
 	})}, PartitionArgs{})
 	require.NoError(t, err)
 	require.Equal(t, rivertype.JobStateCompleted, result.Job.State)
-	require.Equal(t, 3, months)
+	require.Equal(t, []int{3, dropOld}, asked)
 
-	result, err = work(t, &partitionWorker{log: quiet, partitions: monthsFunc(func(context.Context, int) (int, error) {
+	result, err = work(t, &partitionWorker{log: quiet, partitions: monthsFunc(func(_ context.Context, ahead int) (int, error) {
+		if ahead == dropOld {
+			return 0, errors.New("in use")
+		}
 		return 0, errors.New("no room")
 	})}, PartitionArgs{})
 	require.ErrorContains(t, err, "no room")
+	require.ErrorContains(t, err, "in use")
 	require.Contains(t, []rivertype.JobState{rivertype.JobStateRetryable, rivertype.JobStateAvailable}, result.Job.State)
 }
 
@@ -278,7 +286,7 @@ func TestPollOnly(t *testing.T) {
 	}
 }
 
-// The month partitions are made by the worker too, at its start.
+// The month partitions are made by the worker too, at its start, and those whose time is over are dropped.
 func TestWorkerMakesPartitions(t *testing.T) {
 	t.Parallel()
 	pool := postgrestest.New(t)
@@ -287,13 +295,18 @@ func TestWorkerMakesPartitions(t *testing.T) {
 	require.NoError(t, pool.QueryRow(t.Context(), last).Scan(&newest))
 	_, err := pool.Exec(t.Context(), `DROP TABLE `+pgx.Identifier{newest}.Sanitize())
 	require.NoError(t, err)
+	_, err = pool.Exec(t.Context(), `CREATE TABLE events_2020_01 PARTITION OF events
+		FOR VALUES FROM (uuid_v7_floor('2020-01-01Z')) TO (uuid_v7_floor('2020-02-01Z'))`)
+	require.NoError(t, err)
 	stop := run(t, pool, Options{Every: time.Hour, Reservations: sweepFunc(func(context.Context, int) (reservation.Swept, error) {
 		return reservation.Swept{}, nil
 	})})
 	defer stop()
 	require.Eventually(t, func() bool {
 		var found string
-		return pool.QueryRow(t.Context(), last).Scan(&found) == nil && strings.EqualFold(found, newest)
+		var old bool
+		return pool.QueryRow(t.Context(), last).Scan(&found) == nil && strings.EqualFold(found, newest) &&
+			pool.QueryRow(t.Context(), `SELECT to_regclass('events_2020_01') IS NOT NULL`).Scan(&old) == nil && !old
 	}, patience, 20*time.Millisecond)
 	stop()
 }

@@ -13,9 +13,6 @@ import (
 	"allocator/reservation"
 )
 
-// decisionRetentionDays is how long decisions are kept at the least; months are dropped as a whole.
-const decisionRetentionDays = 400
-
 const decisionColumns = `d.organization_id, d.id, d.created_at, d.order_id, d.order_line, d.unit, d.outcome,
 	coalesce(d.cause, ''), d.reservation_id, d.by_kind, d.by_id, d.body, d.sampled`
 
@@ -66,8 +63,7 @@ func (a *Allocations) Decision(
 // answer depends on the id alone and tells nobody anything about another organization.
 func (a *Allocations) whyNoDecision(ctx context.Context, id uuid.UUID) error {
 	var past bool
-	err := a.pool.QueryRow(ctx, `SELECT $1::uuid < uuid_v7_floor(clock_timestamp() - make_interval(days => $2))`,
-		id, decisionRetentionDays).Scan(&past)
+	err := a.pool.QueryRow(ctx, `SELECT $1::uuid < uuid_v7_floor(clock_timestamp() - decision_retention())`, id).Scan(&past)
 	switch {
 	case err != nil:
 		return translate(err)

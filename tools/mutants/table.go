@@ -252,6 +252,16 @@ var mutants = []mutant{
 		"transport/httpapi", "TestScopeMatrix",
 	},
 	{
+		"decisions are kept for their time", "8", core,
+		"AT TIME ZONE 'UTC') - decision_retention()\n", "AT TIME ZONE 'UTC')\n",
+		"store/postgres", "TestOldMonthsAreDropped",
+	},
+	{
+		"frozen lists outlive their decisions", "8", core,
+		"('decision_lists', 2)", "('decision_lists', 1)",
+		"store/postgres", "TestOldMonthsAreDropped",
+	},
+	{
 		"reason frozen", "8", core,
 		"CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE ON reservations", "CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE OF unit ON reservations",
 		races, "TestEveryNamedRuleIsRefused",
