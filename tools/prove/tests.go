@@ -46,7 +46,7 @@ var testRows = []row{
 	{"fault F-T1, F-T2: the sweep after a jump of the clock", race("TestSweepGoesOnAfterAJumpOfTheClock")},
 	{"fault F-T3: clocks apart", race("TestClocksApart")},
 	{"fault F-L4: callers that come again at once", race("TestRetryStorm", "CONCURRENCY_ROUNDS=15")},
-	{"fault F-L6: an old snapshot is kept", race("TestOldSnapshotIsKept", "CONCURRENCY_CYCLES=4000")},
+	{"fault F-L6: an old snapshot is kept", race("TestOldSnapshotIsKept", "CONCURRENCY_CYCLES=1500")},
 	{"fault F-D2: migrations are killed", race("TestMigrationKilled", "CONCURRENCY_ROUNDS=8")},
 	{"fault F-D3: rolled out and back under load", raceWithin(2*bound, "TestRollingUpgradeAndBack", "CONCURRENCY_LONG=1")},
 	{"fault F-D7: a backup is restored", race("TestBackupRestored")},
