@@ -78,14 +78,16 @@ func TestUpIsThereAgainAfterAStop(t *testing.T) {
 	// 1. A first start serves, with everything a first look needs.
 	up := raiseUp(t, dir)
 	require.Equal(t, "demo", up.Organization)
-	code, body := status(t, up, "/readyz")
-	require.Equal(t, http.StatusOK, code, body)
+	require.Eventually(t, func() bool { // the inventory is read first
+		code, _ := status(t, up, "/readyz")
+		return code == http.StatusOK
+	}, hang, poll)
 	reservation := asked[client.Reservation](t, up.env, "reserve", "--order", "A-1", "--memory-gib", "64", "--customer", "c-1", "--key", "k-1")
 	require.Equal(t, client.ReservationStateHeld, reservation.State)
 	again := asked[client.Reservation](t, up.env, "reserve", "--order", "A-1", "--memory-gib", "64", "--customer", "c-1", "--key", "k-1")
 	require.Equal(t, reservation.ID, again.ID)
 	require.Equal(t, reservation.HoldToken, again.HoldToken)
-	code, body = status(t, up, "/v1/reservations/"+reservation.ID)
+	code, body := status(t, up, "/v1/reservations/"+reservation.ID)
 	require.Equal(t, http.StatusOK, code, body)
 	require.Contains(t, body, reservation.Server.ID)
 

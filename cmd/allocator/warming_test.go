@@ -20,7 +20,7 @@ func TestInventoriesAreReadAhead(t *testing.T) {
 	_, err := pool.Exec(t.Context(), `INSERT INTO organizations (id, name) VALUES ('acme', 'Acme'), ('rival', 'Rival')`)
 	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), `INSERT INTO servers (organization_id, id, source, external_id, name, site, state)
-		SELECT 'rival', uuid_v7(), 'test', n::text, 'FSN1', 'ready' FROM generate_series(1, 10)`)
+		SELECT 'rival', uuid_v7(), 'test', n::text, 'server ' || n, 'FSN1', 'ready' FROM generate_series(1, 10) AS t (n)`)
 	require.NoError(t, err)
 	tokens, err := reservation.ParseTokenKeys("k1:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 	require.NoError(t, err)

@@ -88,12 +88,16 @@ func TestPlansOfTheMorning(t *testing.T) {
 		args  []any
 		index string
 	}{
-		"expiry":                {expireHoldSQL, []any{"acme", id}, "reservations_pkey"},
-		"renewal":               {renewSQL, []any{"acme", id, "key", "k"}, "reservations_pkey"},
-		"cancellation":          {cancelSQL, []any{"acme", id, "key", "k", "other", nil}, "reservations_pkey"},
-		"take-over":             {takeOverSQL, []any{"acme", id, "key", "k", "why"}, "reservations_pkey"},
-		"binding":               {insertBindingSQL, []any{"acme", id, id, "service", "key", "k"}, "reservations_pkey"},
-		"conversion":            {convertSQL, []any{"acme", id, "key", "k", id, "service"}, "reservations_pkey"},
+		"expiry":       {expireHoldSQL, []any{"acme", id}, "reservations_pkey"},
+		"renewal":      {renewSQL, []any{"acme", id, "key", "k"}, "reservations_pkey"},
+		"cancellation": {cancelSQL, []any{"acme", id, "key", "k", "other", nil}, "reservations_pkey"},
+		"take-over":    {takeOverSQL, []any{"acme", id, "key", "k", "why"}, "reservations_pkey"},
+		"binding":      {insertBindingSQL, []any{"acme", id, id, "service", "key", "k", 1}, "reservations_pkey"},
+		"conversion": {
+			convertSQL, []any{
+				"acme", id, "key", "k", id, "service", "acme", newID(), "key", "k", "converted", "it", "done", "request", map[string]string{},
+			}, "reservations_pkey",
+		},
 		"customer's open holds": {policySQL, []any{"acme", "customer-7"}, "reservations_open_of_customer"},
 		"key":                   {keySQL, []any{"acme", "key-7"}, "reservations_one_per_key"},
 	}
