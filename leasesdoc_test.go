@@ -37,23 +37,6 @@ func TestLeasesDocIsReplayed(t *testing.T) {
 	require.Regexp(t, "^srv_[0-9a-f]{32}$", server)
 	before := lines[0] + "; PATH=$PWD/bin:$PATH; S=" + server + "; "
 
-	ran := 0
-	replayed := consoleBlock.ReplaceAllStringFunc(string(doc), func(block string) string {
-		var b strings.Builder
-		b.WriteString("```console\n")
-		for line := range strings.SplitSeq(block, "\n") {
-			if command, found := strings.CutPrefix(line, "$ "); found {
-				ran++
-				b.WriteString(line + "\n" + shell(before+command))
-			}
-		}
-		return b.String() + "```"
-	})
-	if os.Getenv("UPDATE_README") != "" {
-		require.NoError(t, os.WriteFile(leasesDoc, []byte(replayed), 0o600))
-		return
-	}
-	require.Equal(t, momentary.ReplaceAllString(string(doc), "…"), momentary.ReplaceAllString(replayed, "…"),
-		"run UPDATE_README=1 go test -run LeasesDoc . and look at the change")
-	require.GreaterOrEqual(t, ran, 7)
+	replay(t, leasesDoc, 7, func(command string) string { return shell(before + command) },
+		func(text string) string { return momentary.ReplaceAllString(text, "…") })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -38,27 +37,7 @@ func TestLocksDocIsReplayed(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(shell("bin/allocator reserve --order R-1 --json 2>/dev/null")), &held))
 	require.NotEmpty(t, held.ID)
 	before := "export REDISCLI_AUTH=$ALLOCATOR_API_KEY R=" + held.ID + " TOKEN=" + held.Token + "; "
-
-	doc, err := os.ReadFile(locksDoc)
-	require.NoError(t, err)
-	ran := 0
-	replayed := consoleBlock.ReplaceAllStringFunc(string(doc), func(block string) string {
-		var b strings.Builder
-		b.WriteString("```console\n")
-		for line := range strings.SplitSeq(block, "\n") {
-			if command, found := strings.CutPrefix(line, "$ "); found {
-				ran++
-				here := strings.Replace(command, "redis-cli -p 6380", "redis-cli --no-raw -p "+port, 1)
-				b.WriteString(line + "\n" + shell(before+here))
-			}
-		}
-		return b.String() + "```"
-	})
-	if os.Getenv("UPDATE_README") != "" {
-		require.NoError(t, os.WriteFile(locksDoc, []byte(replayed), 0o600))
-		return
-	}
-	require.Equal(t, leftovers.ReplaceAllString(string(doc), "…"), leftovers.ReplaceAllString(replayed, "…"),
-		"run UPDATE_README=1 go test -run LocksDoc . and look at the change")
-	require.GreaterOrEqual(t, ran, 14)
+	replay(t, locksDoc, 14, func(command string) string {
+		return shell(before + strings.Replace(command, "redis-cli -p 6380", "redis-cli --no-raw -p "+port, 1))
+	}, func(text string) string { return leftovers.ReplaceAllString(text, "…") })
 }

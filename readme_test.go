@@ -29,20 +29,36 @@ func TestReadmeIsReplayed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), replayPatience)
 	defer cancel()
 	shell, _ := startForReadme(ctx, t)
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	require.Contains(t, string(readme), "## What is measured and what is not")
+	readme := replay(t, "README.md", 4, shell, withoutChance)
+	require.Contains(t, readme, "## What is measured and what is not")
+}
 
-	replayed := consoleBlock.ReplaceAllStringFunc(string(readme), func(block string) string {
-		command := strings.TrimPrefix(strings.Split(block, "\n")[1], "$ ")
-		return "```console\n$ " + command + "\n" + shell(command) + "```"
+// replay runs each "$ command" of a document's console blocks, of which there are so many at the least, and holds what it
+// prints against what stands under it, as far as known leaves of both. It returns the document. UPDATE_README=1 writes what
+// was printed into it instead.
+func replay(t *testing.T, path string, least int, run, known func(text string) string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	ran := 0
+	replayed := consoleBlock.ReplaceAllStringFunc(string(text), func(block string) string {
+		var b strings.Builder
+		b.WriteString("```console\n")
+		for line := range strings.SplitSeq(block, "\n") {
+			if command, found := strings.CutPrefix(line, "$ "); found {
+				ran++
+				b.WriteString(line + "\n" + run(command))
+			}
+		}
+		return b.String() + "```"
 	})
 	if os.Getenv("UPDATE_README") != "" {
-		require.NoError(t, os.WriteFile("README.md", []byte(replayed), 0o600))
-		return
+		require.NoError(t, os.WriteFile(path, []byte(replayed), 0o600))
+		return replayed
 	}
-	require.Equal(t, withoutChance(string(readme)), withoutChance(replayed), "run UPDATE_README=1 go test -run Readme . and look at the change")
-	require.GreaterOrEqual(t, len(consoleBlock.FindAllString(replayed, -1)), 4)
+	require.Equal(t, known(string(text)), known(replayed), "run UPDATE_README=1 go test -run %s . and look at the change", t.Name())
+	require.GreaterOrEqual(t, ran, least)
+	return string(text)
 }
 
 var consoleBlock = regexp.MustCompile("(?s)```console\n.*?```")

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,17 +30,5 @@ func (r *run) comparePresence(ctx context.Context, w *world, table Table) error 
 			return fmt.Errorf("take a lease: %w", err)
 		}
 	}
-	d, err := openDoor(ctx, w, table.Callers)
-	if err != nil {
-		return err
-	}
-	one, stop, err := selectOne(ctx, w)
-	if err != nil {
-		return errors.Join(err, d.close())
-	}
-	defer stop()
-	get := func(name, url string) way {
-		return inProcess(name, func(*world) *contender { return d.get(name, url) })
-	}
-	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("presence", d.url+"/v1/leases/rack:bench")), d.close())
+	return r.besideSelectOne(ctx, w, table, "presence", "/v1/leases/rack:bench")
 }

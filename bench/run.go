@@ -214,6 +214,11 @@ func (r *run) compareRefusing(ctx context.Context, w *world, table Table) error 
 }
 
 func (r *run) compareReading(ctx context.Context, w *world, table Table) error {
+	return r.besideSelectOne(ctx, w, table, "capacity", "/v1/capacity?group_by=site,model")
+}
+
+// besideSelectOne reads a path of the door beside SELECT 1 through the same kind of door.
+func (r *run) besideSelectOne(ctx context.Context, w *world, table Table, name, path string) error {
 	d, err := openDoor(ctx, w, table.Callers)
 	if err != nil {
 		return err
@@ -226,8 +231,7 @@ func (r *run) compareReading(ctx context.Context, w *world, table Table) error {
 	get := func(name, url string) way {
 		return inProcess(name, func(*world) *contender { return d.get(name, url) })
 	}
-	capacity := d.url + "/v1/capacity?group_by=site,model"
-	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get("capacity", capacity)), d.close())
+	return errors.Join(r.compareAll(ctx, w, table, get("select-1", one), get(name, d.url+path)), d.close())
 }
 
 // note says once what was not measured, and why.

@@ -15,14 +15,10 @@ type Conversion struct {
 	Repeated    bool // the same conversion had been made before
 }
 
-// maxLooks bounds how often Convert finds nothing in the way behind a conversion that found something. Once is enough for
-// a token whose generation was not guessed; more would take changes between each look and the next try.
-const maxLooks = 3
-
 // Convert sells the held server to a service: the binding is written and the reservation moved to StateConverted in
 // one transaction, so that at no instant another order can see the server free. Repeating it for the same service
 // returns the same binding. Errors: ErrNotFound, ErrNotHolder, ErrExpired, ErrCancelled, AlreadyConvertedError (for
-// another service), ErrServiceAlreadyBound, ErrUnavailable.
+// another service), ErrServiceAlreadyBound.
 //
 // It travels in one round trip, and looks at the reservation only when something stood in the way. The store judges
 // everything but the token, whose secret is this process's: a good token tells its generation, and the store asks for that.
@@ -32,7 +28,7 @@ func (s *Service) Convert(ctx context.Context, caller identity.Caller, id ID, to
 	if !anyGeneration {
 		p.Generation = s.tokens.Generation(token, caller.Organization, id)
 	}
-	for range maxLooks {
+	for { // twice at the most: a token is good for one generation, and what is not held any more will not be again
 		if anyGeneration || p.Generation != 0 {
 			if sold, err := s.sell(ctx, p); sold != nil || err != nil {
 				return sold, err
@@ -46,7 +42,6 @@ func (s *Service) Convert(ctx context.Context, caller identity.Caller, id ID, to
 			p.Generation = generation
 		}
 	}
-	return nil, ErrUnavailable
 }
 
 func promotion(caller identity.Caller, id ID, serviceID string) Promotion {
