@@ -4,30 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/migrations"
 	"allocator/reservation"
 	"allocator/store/postgres/postgrestest"
 )
-
-// withParameters adds settings to a connection string.
-func withParameters(t *testing.T, connection string, namesAndValues ...string) string {
-	t.Helper()
-	u, err := url.Parse(connection)
-	require.NoError(t, err)
-	query := u.Query()
-	for i := 0; i < len(namesAndValues); i += 2 {
-		query.Set(namesAndValues[i], namesAndValues[i+1])
-	}
-	u.RawQuery = query.Encode()
-	return u.String()
-}
 
 // The service does not start on a database on which its promises cannot be kept, and says what to do instead.
 //
@@ -120,13 +105,4 @@ func TestCheckServerThatDoesNotAnswer(t *testing.T) {
 
 	away := awayPool(t)
 	require.ErrorIs(t, CheckServer(t.Context(), away), reservation.ErrUnavailable)
-}
-
-// awayPool is a pool of a server that is not there.
-func awayPool(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), "postgres://somebody@"+closedAddress(t)+"/nowhere?sslmode=disable")
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
 }

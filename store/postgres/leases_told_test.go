@@ -23,7 +23,7 @@ func (n *noted) next(t *testing.T) string {
 	select {
 	case told := <-n.told:
 		return told
-	case <-time.After(txPatience):
+	case <-time.After(patience):
 		require.Fail(t, "nothing was told")
 		return ""
 	}

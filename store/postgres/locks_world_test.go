@@ -65,15 +65,11 @@ func (b *locksBundle) requireTaken(t *testing.T, key string) time.Duration {
 	return left
 }
 
-// waits starts f and returns when its statement waits for somebody's lock on a row.
+// waits starts f and returns when its statement waits for somebody's lock.
 func (b *locksBundle) waits(t *testing.T, f func()) {
 	t.Helper()
-	before := read[int](t, b.pool, lockWaiters)
-	go f()
-	require.Eventually(t, func() bool { return read[int](t, b.pool, lockWaiters) > before }, txPatience, 5*time.Millisecond)
+	waits(t, b.pool, f)
 }
-
-const lockWaiters = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 
 // begin opens a transaction that plays somebody who is slow.
 func (b *locksBundle) begin(t *testing.T) pgx.Tx {
@@ -82,13 +78,4 @@ func (b *locksBundle) begin(t *testing.T) pgx.Tx {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
 	return tx
-}
-
-// unreachablePool leads to where nobody listens.
-func unreachablePool(t *testing.T) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), "postgres://nobody@"+closedAddress(t)+"/db?sslmode=disable")
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
 }

@@ -60,6 +60,6 @@ func TestOversellIsFoundAndToldOnce(t *testing.T) {
 	}
 	require.Equal(t, 2, read[int](t, pool, `SELECT count(*) FROM events WHERE type = 'server.oversold'`))
 
-	_, err := NewOversell(unreachablePool(t)).Find(t.Context(), "audit")
+	_, err := NewOversell(awayPool(t)).Find(t.Context(), "audit")
 	require.ErrorIs(t, err, reservation.ErrUnavailable)
 }

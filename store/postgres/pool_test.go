@@ -20,15 +20,6 @@ import (
 	"allocator/store/postgres/postgrestest"
 )
 
-// closedAddress is one at which nobody listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
-}
-
 // Every connection has the timeouts that keep a stuck session from keeping a server's row locked; the URL may settle
 // them otherwise.
 //
@@ -125,7 +116,7 @@ func TestSmallPoolsDoNotDeadlock(t *testing.T) {
 			reservations := reservation.NewService(NewReservations(pool), tokens).WatchedBy(allocators[0].Watcher())
 			servers := inventory.NewService(NewServers(pool))
 			caller := identity.LocalCaller("acme", identity.Actor{Kind: identity.ActorPerson, ID: "tester"})
-			ctx, cancel := context.WithTimeout(t.Context(), txPatience)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			sell := func(name string, allocator *allocation.Allocator) error {
 				outcome, err := allocator.Reserve(ctx, caller, allocation.Request{

@@ -19,9 +19,6 @@ import (
 	"allocator/store/postgres/postgrestest"
 )
 
-// txPatience bounds waits of these tests; nothing is asserted about a time.
-const txPatience = 30 * time.Second
-
 // scratch is a database with a table of its own and a pool of one connection, so that a leaked one is missed at once.
 func scratch(t *testing.T) *pgxpool.Pool {
 	t.Helper()
@@ -30,35 +27,13 @@ func scratch(t *testing.T) *pgxpool.Pool {
 	return pool
 }
 
-func openPool(t *testing.T, url string, conns int32) *pgxpool.Pool {
-	t.Helper()
-	pool, err := Open(t.Context(), url, PoolOptions{MaxConns: conns})
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
-
-func execute(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
-	t.Helper()
-	_, err := pool.Exec(t.Context(), sql, args...)
-	require.NoError(t, err)
-}
-
-// read reads one value.
-func read[T any](t *testing.T, db querier, sql string, args ...any) T {
-	t.Helper()
-	var value T
-	require.NoError(t, db.QueryRow(t.Context(), sql, args...).Scan(&value))
-	return value
-}
-
 const insertTried = `INSERT INTO tried VALUES ($1)`
 
 // requireClean asserts that nothing was written, that every connection is back, and that the next user of the one
 // connection finds no transaction on it.
 func requireClean(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	require.Eventually(t, func() bool { return pool.Stat().AcquiredConns() == 0 }, txPatience, time.Millisecond, "a connection is missing")
+	require.Eventually(t, func() bool { return pool.Stat().AcquiredConns() == 0 }, patience, time.Millisecond, "a connection is missing")
 	conn, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
@@ -68,7 +43,7 @@ func requireClean(t *testing.T, pool *pgxpool.Pool) {
 	require.Eventually(t, func() bool { // a dropped connection is noticed by the server a moment later
 		return read[int](t, conn, `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND backend_type = 'client backend'`) == 0
-	}, txPatience, 5*time.Millisecond, "a transaction was left open")
+	}, patience, 5*time.Millisecond, "a transaction was left open")
 }
 
 // A deadlock or a serialization failure repeats the whole transaction, each time in a fresh one, at most three times;
