@@ -55,7 +55,7 @@ var caseMutants = []mutant{
 	{
 		"a panic keeps no lease's connection", "10", "store/postgres/leases.go",
 		"\tdefer func() { // also when fn panics\n\t\tback,", "\tdefer func() {\n\t\tif recovered := recover(); recovered != nil {\n\t\t\tpanic(recovered)\n\t\t}\n\t\tback,",
-		lockDoor, "TestPanicInEveryRouteThatWrites",
+		httpDoor, "TestPanicInEveryRouteThatWrites",
 	},
 	{
 		"a hold lasts as long in summer", "3", try,
@@ -95,17 +95,17 @@ var caseMutants = []mutant{
 	{
 		"a hang-up is no failure", "-", "transport/httpapi/record.go",
 		"case errors.Is(c.Request().Context().Err(), context.Canceled):", "case errors.Is(c.Request().Context().Err(), http.ErrNoCookie):",
-		lockDoor, "TestCallersThatHangUpFindOutByTheirKey",
+		httpDoor, "TestCallersThatHangUpFindOutByTheirKey",
 	},
 	{
 		"texts in paths are checked", "-", "transport/httpapi/parameters.go",
 		"switch faults := p.check(\"path:\"+p.name, []string{text}); {", "switch faults := p.check(\"path:\"+p.name, []string{\"a\"}); {",
-		lockDoor, "FuzzPath",
+		httpDoor, "FuzzPath",
 	},
 	{
 		"a body that breaks off is the caller's", "-", "transport/httpapi/readbody.go",
 		"return invalid(strictjson.Fault{Code: strictjson.CodeMalformedJSON, Detail: \"The body ended before it was complete, or came too slowly.\"})", "return err",
-		lockDoor, "FuzzRawHTTP",
+		httpDoor, "FuzzRawHTTP",
 	},
 	{
 		"a secret is not told", "-", "reservation/token.go",

@@ -2,8 +2,6 @@ package main
 
 const (
 	lockStore = "store/postgres/locks.go"
-	lockDoor  = "transport/httpapi"
-	stores    = "store/postgres"
 	tick      = "locking/tick.go"
 )
 
@@ -104,7 +102,7 @@ var lockMutants = []mutant{
 		"job: a run that is asked for takes the lock", "-", "locking/scheduler.go",
 		"ran, err = While(ctx, j.locker, j.lockKey(), j.ttl, func(ctx context.Context) error {",
 		"ran, err = While(ctx, NewMemory(), j.lockKey(), j.ttl, func(ctx context.Context) error {",
-		lockDoor, "TestJobRunsOnceAtATime",
+		httpDoor, "TestJobRunsOnceAtATime",
 	},
 	{
 		"job: a finding is no failure", "-", "locking/run.go",
@@ -112,9 +110,9 @@ var lockMutants = []mutant{
 		"locking", "TestFindingIsNoFailure",
 	},
 	{
-		"job: why a run failed is for the platform", "9", lockDoor + "/jobs.go",
+		"job: why a run failed is for the platform", "9", httpDoor + "/jobs.go",
 		"if callerOf(ctx).Scopes.Has(identity.ScopePlatform) {", "if callerOf(ctx).Scopes.Has(identity.ScopeOperator) {",
-		lockDoor, "TestJobs",
+		httpDoor, "TestJobs",
 	},
 	{
 		"job: an oversale leaves one event", "1", "store/postgres/oversold.go",
@@ -152,14 +150,14 @@ var lockMutants = []mutant{
 		stores, "TestDatabaseAwayIsNotContention",
 	},
 	{
-		"grant: the same at the door", "-", lockDoor + "/translate.go",
+		"grant: the same at the door", "-", httpDoor + "/translate.go",
 		"case errors.Is(err, locking.ErrBackend):", "case errors.Is(err, locking.ErrUnknownJob):",
-		lockDoor, "TestLocksWithoutTheDatabase",
+		httpDoor, "TestLocksWithoutTheDatabase",
 	},
 	{
 		"grant: keys are counted in bytes", "-", "locking/locker.go",
 		"case key == \"\" || len(key) > MaxKeyBytes:", "case key == \"\":",
-		lockDoor, "TestLockInputIsChecked",
+		httpDoor, "TestLockInputIsChecked",
 	},
 	{
 		"fence: only the newest one writes", "-", lockStore,

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -134,41 +132,4 @@ func (m mutant) runTest(ctx context.Context, tree string) (verdict, string) {
 	default:
 		return broken, string(out)
 	}
-}
-
-// all are the entries of every list.
-func all() []mutant { return slices.Concat(mutants, lockMutants, caseMutants) }
-
-// usable tells, before anything is run, which entries a change of the product has made unusable.
-func usable(tree string, entries []mutant) error {
-	var faults []error
-	for _, m := range entries {
-		text, err := os.ReadFile(filepath.Join(tree, m.file))
-		switch n := strings.Count(string(text), m.without); {
-		case err != nil:
-			faults = append(faults, fmt.Errorf("%s: there is no file %s", m.name, m.file))
-		case n != 1:
-			faults = append(faults, fmt.Errorf("%s: the text to take out stands %d times in %s, and must once: %s", m.name, n, m.file, oneLine(m.without)))
-		}
-	}
-	if len(faults) == 0 {
-		return nil
-	}
-	return fmt.Errorf("repair these entries of tools/mutants first:\n%w", errors.Join(faults...))
-}
-
-// tableText is the table of docs/proof.md.
-func tableText() string {
-	var b strings.Builder
-	b.WriteString("| promise | protection | file | taken out | test that goes red |\n|---|---|---|---|---|\n")
-	for _, m := range all() {
-		fmt.Fprintf(&b, "| %s | %s | `%s` | `%s` | `%s` |\n", m.promise, m.name, m.file, oneLine(m.without), oneLine(m.test))
-	}
-	return b.String()
-}
-
-// oneLine makes code fit for a cell of a table.
-func oneLine(code string) string {
-	code = strings.Join(strings.Fields(code), " ")
-	return strings.ReplaceAll(strings.ReplaceAll(code, "`", "'"), "|", "\\|")
 }
