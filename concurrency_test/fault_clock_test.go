@@ -32,10 +32,7 @@ func newClock(t *testing.T, off time.Duration) *clock {
 	if len(libraries) == 0 {
 		t.Skip("libfaketime is not installed: install the package faketime")
 	}
-	dir, err := os.MkdirTemp("", "allocator-clock-") //nolint:usetesting // PostgreSQL's account has to enter it
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o711))
+	dir := postgrestest.Dir(t)
 	c := &clock{t: t, file: filepath.Join(dir, "offset")}
 	c.set(off)
 	c.node = postgrestest.NewNode(t, postgrestest.NodeOptions{Env: []string{

@@ -58,10 +58,7 @@ func newPatroni(t *testing.T) *patroni {
 	if err != nil {
 		t.Skipf("a PostgreSQL of the test's own is needed: %v", err)
 	}
-	dir, err := os.MkdirTemp("", "allocator-patroni-") //nolint:usetesting // PostgreSQL's account has to enter it
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o711))
+	dir := postgrestest.Dir(t)
 	p := &patroni{t: t, dir: dir, bin: install.Dir, account: unprivileged(t)}
 	client, peer := freePort(t), freePort(t)
 	p.etcd = startWard(t, nil, filepath.Join(dir, "etcd.log"), "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync",

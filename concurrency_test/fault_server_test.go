@@ -162,10 +162,7 @@ func newSmallDisk(t *testing.T, mebibytes int) *smallDisk {
 	if os.Geteuid() != 0 {
 		t.Skip("a disk of its own takes root")
 	}
-	dir, err := os.MkdirTemp("", "allocator-disk-") //nolint:usetesting // PostgreSQL's account has to enter it
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o711))
+	dir := postgrestest.Dir(t)
 	d := &smallDisk{t: t, mount: dir}
 	d.holder = tether(t, "unshare", "-m", "sh", "-c", fmt.Sprintf(`mount -t tmpfs -o mode=0711,size=%dm none %q && echo ready && cat >/dev/null
 		kill -QUIT "$(head -n 1 %q)"`, mebibytes, dir, dir+"/pgdata/postmaster.pid"))

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,9 +46,7 @@ func TestServerIsLockedBeforeReservation(t *testing.T) {
 		})
 		changed <- err
 	}()
-	require.Eventually(t, func() bool {
-		return one[bool](w, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
-	}, patience, 5*time.Millisecond)
+	w.someoneWaits()
 	release()
 	require.NoError(t, <-converted)
 	require.NoError(t, <-changed)

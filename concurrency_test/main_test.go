@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +22,7 @@ import (
 	"allocator/identity"
 	"allocator/reservation"
 	"allocator/store/postgres"
+	"allocator/store/postgres/postgrestest"
 )
 
 // What a copy of this test binary reads from its environment. With programEnv set it runs no tests: it is a service
@@ -206,12 +205,5 @@ func (p *process) forgotten() {
 // with adds settings to the world's connection string.
 func (w *world) with(settings map[string]string) string {
 	w.t.Helper()
-	u, err := url.Parse(w.url)
-	require.NoError(w.t, err)
-	query := u.Query()
-	for name, value := range settings {
-		query.Set(name, value)
-	}
-	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
-	return u.String()
+	return postgrestest.With(w.t, w.url, settings)
 }

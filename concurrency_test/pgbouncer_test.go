@@ -3,83 +3,26 @@
 package concurrency_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"allocator/allocation"
 	"allocator/reservation"
 	"allocator/store/postgres"
+	"allocator/store/postgres/postgrestest"
 	"allocator/sweeper"
 )
 
 // pooler starts pgbouncer in transaction mode before the world's database and returns the connection string through it.
 func (w *world) pooler() string {
 	w.t.Helper()
-	binary, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		if binary, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil { // where Debian puts it, for a PATH without it
-			w.t.Skip("pgbouncer is not installed")
-		}
-	}
-	behind, err := pgx.ParseConfig(w.url)
-	require.NoError(w.t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(w.t, err)
-	host, port, err := net.SplitHostPort(listener.Addr().String())
-	require.NoError(w.t, err)
-	require.NoError(w.t, listener.Close())
-	password := ""
-	if behind.Password != "" {
-		password = "password='" + behind.Password + "'"
-	}
-	config := filepath.Join(w.t.TempDir(), "pgbouncer.ini")
-	// A pool far smaller than the service's own, so that sessions do change between transactions.
-	require.NoError(w.t, os.WriteFile(config, fmt.Appendf(nil, `[databases]
-%[1]s = host=%[2]s port=%[3]d user=%[4]s %[5]s dbname=%[1]s
-[pgbouncer]
-listen_addr = %[6]s
-listen_port = %[7]s
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 3
-ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,jit
-`, behind.Database, behind.Host, behind.Port, behind.User, password, host, port), 0o600))
-	arguments := []string{config}
-	if os.Geteuid() == 0 {
-		arguments = []string{"-u", "nobody", config} // it refuses to run as root
-	}
-	var said bytes.Buffer
-	bouncer := exec.Command(binary, arguments...)
-	bouncer.Stderr = &said
-	require.NoError(w.t, bouncer.Start())
-	w.t.Cleanup(func() {
-		_ = bouncer.Process.Kill()
-		_ = bouncer.Wait()
-		if w.t.Failed() {
-			w.t.Log(said.String())
-		}
-	})
-	through := w.with(map[string]string{"host": host, "port": port, "sslmode": "disable", "default_query_exec_mode": "cache_describe"})
-	require.Eventually(w.t, func() bool {
-		conn, err := pgx.Connect(w.ctx, through)
-		if err != nil {
-			return false
-		}
-		return conn.Close(w.ctx) == nil
-	}, patience, 20*time.Millisecond, "pgbouncer does not answer")
-	return through
+	through := postgrestest.Bouncer(w.t, w.url)
+	return postgrestest.With(w.t, through, map[string]string{"default_query_exec_mode": "cache_describe"})
 }
 
 // Behind a pooler in transaction mode, which gives each transaction another session, everything works with described

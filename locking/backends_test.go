@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -232,7 +231,7 @@ func redisSite(t *testing.T, version func([]string) []string) site {
 
 func postgresSite(t *testing.T) site {
 	t.Helper()
-	dir := openDirectory(t)
+	dir := filepath.Join(postgrestest.Dir(t), "postgres")
 	var server *embedded.Server
 	start := func(t *testing.T) {
 		t.Helper()
@@ -275,14 +274,4 @@ func throughProxy(t *testing.T, address string, p *proxy) string {
 	require.NoError(t, err)
 	u.Host = p.addr()
 	return u.String()
-}
-
-// openDirectory is a directory that the server's account can enter; the one of the testing package is closed to others.
-func openDirectory(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "locking-test-") //nolint:usetesting // see above
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o711))
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return filepath.Join(dir, "postgres")
 }

@@ -2,14 +2,8 @@ package locking
 
 import (
 	"bytes"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"allocator/store/postgres/postgrestest"
@@ -22,7 +16,7 @@ import (
 func TestPostgresRefusesAPooler(t *testing.T) {
 	t.Parallel()
 	for name, pooler := range map[string]func(t *testing.T, address string) string{
-		"pgbouncer in transaction mode": pgbouncer,
+		"pgbouncer in transaction mode": func(t *testing.T, address string) string { t.Helper(); return postgrestest.Bouncer(t, address) },
 		"what any pooler does":          poolerLike,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,48 +67,4 @@ func poolerLike(t *testing.T, address string) string {
 		return text
 	}
 	return throughProxy(t, address, p)
-}
-
-func pgbouncer(t *testing.T, address string) string {
-	t.Helper()
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		program, err = exec.LookPath("/usr/sbin/pgbouncer") // where Debian puts it, for a PATH without it
-	}
-	if err != nil {
-		t.Skip("skipped: pgbouncer is not installed")
-	}
-	behind, err := pgx.ParseConfig(address)
-	require.NoError(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	port := listener.Addr().(*net.TCPAddr).Port
-	password := ""
-	if behind.Password != "" {
-		password = fmt.Sprintf(" password='%s'", behind.Password)
-	}
-	config := filepath.Join(t.TempDir(), "pgbouncer.ini")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `[databases]
-%[1]s = host=%[2]s port=%[3]d user=%[4]s%[5]s
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = %[6]d
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-`, behind.Database, behind.Host, behind.Port, behind.User, password, port), 0o600))
-	arguments := []string{config}
-	if os.Geteuid() == 0 {
-		arguments = []string{"-u", "nobody", config} // it refuses to run as root
-	}
-	command := exec.Command(program, arguments...)
-	require.NoError(t, command.Start())
-	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	pooled := fmt.Sprintf("postgres://%s@127.0.0.1:%d/%s?sslmode=disable", behind.User, port, behind.Database)
-	eventually(t, func() bool {
-		conn, err := pgx.Connect(t.Context(), pooled)
-		return err == nil && conn.Close(t.Context()) == nil
-	}, "pgbouncer answers")
-	return pooled
 }

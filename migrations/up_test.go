@@ -140,15 +140,22 @@ func TestServiceTimeoutsDoNotCutAMigration(t *testing.T) {
 	require.NoError(t, migrations.Up(t.Context(), pool, slog.New(slog.DiscardHandler)))
 }
 
+// blockTable makes a table that the migrations want to make, and does not commit until the test says so.
+func blockTable(t *testing.T, url string) pgx.Tx {
+	t.Helper()
+	tx, err := postgrestest.Pool(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
+	_, err = tx.Exec(t.Context(), "CREATE TABLE river_migration (line text)")
+	require.NoError(t, err)
+	return tx
+}
+
 // Faults: F-D4.
 func TestMigrationThatCannotHaveItsTableIsBegunAgain(t *testing.T) {
 	t.Parallel()
 	url, log := postgrestest.EmptyURL(t), newRecorder()
-	blocker, err := postgrestest.Pool(t, url).Begin(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = blocker.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = blocker.Exec(t.Context(), "CREATE TABLE river_migration (line text)")
-	require.NoError(t, err)
+	blocker := blockTable(t, url)
 
 	done := make(chan error, 1)
 	pool := postgrestest.Pool(t, url)
@@ -168,12 +175,8 @@ func TestMigrationThatCannotHaveItsTableIsBegunAgain(t *testing.T) {
 func TestMigrationGivesUpOnATableItNeverGets(t *testing.T) {
 	t.Parallel()
 	url, log := postgrestest.EmptyURL(t), newRecorder()
-	blocker, err := postgrestest.Pool(t, url).Begin(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = blocker.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = blocker.Exec(t.Context(), "CREATE TABLE river_migration (line text)")
-	require.NoError(t, err)
+	blockTable(t, url)
 
-	err = migrations.UpWithLockTimeout(t.Context(), postgrestest.Pool(t, url), slog.New(log), time.Millisecond)
+	err := migrations.UpWithLockTimeout(t.Context(), postgrestest.Pool(t, url), slog.New(log), time.Millisecond)
 	require.ErrorContains(t, err, "lock timeout")
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"allocator/store/postgres/postgrestest"
 )
 
 // hang bounds waits that would otherwise never end when something is broken. No test asserts a time.
@@ -145,11 +147,7 @@ func (r *running) wait() result {
 // closed to others.
 func dataDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "allocator-cli-test-data-") //nolint:usetesting // see above
-	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o711))
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return filepath.Join(dir, "data")
+	return filepath.Join(postgrestest.Dir(t), "data")
 }
 
 // inProcess runs a command line without the binary, which is quicker and counted by the race detector.

@@ -28,18 +28,18 @@ func TestCheckServer(t *testing.T) {
 	newer := fmt.Sprintf(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, true)`, migrations.Latest()+1)
 	tests := map[string]struct {
 		prepare    []string
-		parameters []string
+		parameters map[string]string
 		want       error
 		says       string
 	}{
 		"a fresh, migrated database":            {},
 		"asynchronous commit of the database":   {prepare: []string{thisDatabase("synchronous_commit = off")}, want: ErrAsyncCommit, says: "synchronous_commit"},
 		"asynchronous commit of the role":       {prepare: []string{thisRole("synchronous_commit = off")}, want: ErrAsyncCommit},
-		"asynchronous commit of the connection": {parameters: []string{"synchronous_commit", "off"}, want: ErrAsyncCommit},
+		"asynchronous commit of the connection": {parameters: map[string]string{"synchronous_commit": "off"}, want: ErrAsyncCommit},
 		"commit that waits for the disk alone":  {prepare: []string{thisDatabase("synchronous_commit = local")}},
 		"a read-only database":                  {prepare: []string{thisDatabase("default_transaction_read_only = on")}, want: ErrReadOnly, says: "the primary"},
 		"a read-only role":                      {prepare: []string{thisRole("default_transaction_read_only = on")}, want: ErrReadOnly},
-		"a pooler that drops the timeouts":      {parameters: []string{"idle_in_transaction_session_timeout", "0"}, want: ErrNoTimeout, says: "ALTER ROLE"},
+		"a pooler that drops the timeouts":      {parameters: map[string]string{"idle_in_transaction_session_timeout": "0"}, want: ErrNoTimeout, says: "ALTER ROLE"},
 		"an older schema": {
 			prepare: []string{fmt.Sprintf(`DELETE FROM goose_db_version WHERE version_id = %d`, migrations.Latest())},
 			want:    ErrSchemaBehind, says: "allocator migrate",
@@ -63,7 +63,7 @@ func TestCheckServer(t *testing.T) {
 		"an old PostgreSQL": { // a function in front of the server's own answers for it
 			prepare: []string{`CREATE SCHEMA old`, `CREATE FUNCTION old.current_setting(name text) RETURNS text LANGUAGE sql
 				RETURN CASE name WHEN 'server_version_num' THEN '140013' ELSE pg_catalog.current_setting(name) END`},
-			parameters: []string{"search_path", "old,pg_catalog,public"},
+			parameters: map[string]string{"search_path": "old,pg_catalog,public"},
 			want:       ErrTooOld, says: "this is 14",
 		},
 	}
@@ -75,7 +75,7 @@ func TestCheckServer(t *testing.T) {
 			for _, sql := range tt.prepare {
 				execute(t, prepared, sql)
 			}
-			pool := openPool(t, withParameters(t, connection, tt.parameters...), 1)
+			pool := openPool(t, postgrestest.With(t, connection, tt.parameters), 1)
 			err, ready := CheckServer(t.Context(), pool), NewHealth(pool).Ready(t.Context())
 			if tt.want == nil {
 				require.NoError(t, err)

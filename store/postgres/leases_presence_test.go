@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"allocator/lease"
+	"allocator/store/postgres/postgrestest"
 )
 
 // Presence is what counts, the whole first and then by part, each with its holder and its end.
@@ -48,7 +49,7 @@ func TestPresenceIsReadFromText(t *testing.T) {
 	reader := lease.Writer{Organization: org}
 	binary, _, err := NewLeasePresence(b.pool).Presence(t.Context(), reader, "rack:A12")
 	require.NoError(t, err)
-	pool := openPool(t, withParameters(t, b.url, "default_query_exec_mode", "simple_protocol"), 1)
+	pool := openPool(t, postgrestest.With(t, b.url, map[string]string{"default_query_exec_mode": "simple_protocol"}), 1)
 	text, may, err := NewLeasePresence(pool).Presence(t.Context(), reader, "rack:A12")
 	require.NoError(t, err)
 	require.True(t, may)

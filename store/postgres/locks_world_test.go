@@ -23,15 +23,11 @@ type locksBundle struct {
 
 const org, otherOrg = "acme", "globex"
 
-// setupLocks puts a function before the database's own clock_timestamp(), so that time passes when a test says so. It
-// is found by name, as the statements name it.
 func setupLocks(t *testing.T) *locksBundle {
 	t.Helper()
-	url := withParameters(t, postgrestest.URL(t), "search_path", "public,pg_catalog")
+	url := postgrestest.ClockedURL(t)
 	b := &locksBundle{url: url, pool: openPool(t, url, 4)}
 	execute(t, b.pool, `INSERT INTO organizations (id, name) VALUES ('acme', 'Acme'), ('globex', 'Globex')`)
-	execute(t, b.pool, `CREATE TABLE test_clock AS SELECT timestamptz '2031-01-01 00:00Z' AS now`)
-	execute(t, b.pool, `CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT now FROM test_clock); END'`)
 	b.store = NewLocks(openPool(t, url, 4))
 	b.one, b.two = locking.NewGrants(b.store), locking.NewGrants(NewLocks(openPool(t, url, 4)))
 	return b

@@ -40,7 +40,7 @@ func TestEveryConnectionHasTimeouts(t *testing.T) {
 	for _, conn := range conns {
 		require.Equal(t, "10s 3s 15s UTC allocator", read[string](t, conn, settings))
 	}
-	other, err := Open(t.Context(), withParameters(t, connection, "lock_timeout", "0", "statement_timeout", "1min"), PoolOptions{Application: "bench"})
+	other, err := Open(t.Context(), postgrestest.With(t, connection, map[string]string{"lock_timeout": "0", "statement_timeout": "1min"}), PoolOptions{Application: "bench"})
 	require.NoError(t, err)
 	t.Cleanup(other.Close)
 	require.Equal(t, "1min 0 15s UTC bench", read[string](t, other, settings))

@@ -3,7 +3,6 @@ package postgres
 import (
 	"errors"
 	"net"
-	"net/url"
 	"testing"
 	"time"
 
@@ -35,19 +34,6 @@ func read[T any](t *testing.T, db querier, sql string, args ...any) T {
 	var value T
 	require.NoError(t, db.QueryRow(t.Context(), sql, args...).Scan(&value))
 	return value
-}
-
-// withParameters adds settings to a connection string.
-func withParameters(t *testing.T, connection string, namesAndValues ...string) string {
-	t.Helper()
-	u, err := url.Parse(connection)
-	require.NoError(t, err)
-	query := u.Query()
-	for i := 0; i < len(namesAndValues); i += 2 {
-		query.Set(namesAndValues[i], namesAndValues[i+1])
-	}
-	u.RawQuery = query.Encode()
-	return u.String()
 }
 
 // closedAddress is one at which nobody listens.

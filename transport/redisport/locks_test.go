@@ -289,9 +289,7 @@ func TestReleaseThatWaitedComparesAnew(t *testing.T) {
 		_, err = tx.Exec(t.Context(), `UPDATE locks SET token = 'other', fence = nextval('lock_fences') WHERE key = 'k'`)
 		require.NoError(t, err)
 		c.raw(encode(strings.Split(command, " ")...))
-		require.Eventually(t, func() bool {
-			return read[int](w, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
-		}, patience, 5*time.Millisecond, command)
+		w.someoneWaits(command)
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Contains(t, []string{":0\r\n", "$-1\r\n"}, c.reply(), command)
 		c.want("$5\r\nother\r\n", "GET", "lock:k")
@@ -314,9 +312,7 @@ func TestSetMeetsANewLock(t *testing.T) {
 			VALUES ('acme', $1, 'other', nextval('lock_fences'), clock_timestamp() + interval '1 hour')`, name)
 		require.NoError(t, err)
 		c.raw(encode(strings.Split(strings.Replace(command, "KEY", "lock:"+name, 1), " ")...))
-		require.Eventually(t, func() bool {
-			return read[int](w, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
-		}, patience, 5*time.Millisecond, command)
+		w.someoneWaits(command)
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Equal(t, want, c.reply(), command)
 	}

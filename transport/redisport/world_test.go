@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -63,16 +62,11 @@ func withLimits(l redisport.Limits) setting { return func(s *settings) { s.limit
 
 func withDeps(change func(*redisport.Deps)) setting { return func(s *settings) { s.change = change } }
 
-// withClock puts a function before the database's own clock_timestamp(), so that time passes when a test says so. It is
-// found by name, as the statements name it.
+// withClock lets time pass when a test says so.
 func withClock(t *testing.T) setting {
 	t.Helper()
-	u, err := url.Parse(postgrestest.URL(t))
-	require.NoError(t, err)
-	query := u.Query()
-	query.Set("search_path", "public,pg_catalog")
-	u.RawQuery = query.Encode()
-	return func(s *settings) { s.url = u.String() }
+	url := postgrestest.ClockedURL(t)
+	return func(s *settings) { s.url = url }
 }
 
 func newWorld(t *testing.T, more ...setting) *world {
@@ -85,8 +79,6 @@ func newWorld(t *testing.T, more ...setting) *world {
 	switch {
 	case s.url != "":
 		w.pool = postgrestest.Pool(t, s.url)
-		w.exec(`CREATE TABLE test_clock AS SELECT timestamptz '2031-01-01 00:00Z' AS now`)
-		w.exec(`CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT now FROM test_clock); END'`)
 	case w.pool == nil:
 		w.pool = postgrestest.New(t)
 	}
@@ -195,6 +187,14 @@ func (w *world) client(who string) *wire {
 func (w *world) advance(d time.Duration) {
 	w.t.Helper()
 	w.exec(`UPDATE test_clock SET now = now + $1`, d)
+}
+
+// someoneWaits returns once a session of this database waits for a lock, as the command should.
+func (w *world) someoneWaits(command string) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		return read[bool](w, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
+	}, patience, 5*time.Millisecond, command)
 }
 
 // exec runs raw SQL that must succeed.

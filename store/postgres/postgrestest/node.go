@@ -78,18 +78,10 @@ func newNode(tb testing.TB, name string, options NodeOptions) *Node {
 		options.Address = "127.0.0.1"
 	}
 	n := &Node{tb: tb, options: options, name: name, install: install, home: options.Home}
-	if n.port, err = freeNodePort(); err != nil {
+	if n.port, err = freePort(); err != nil {
 		tb.Fatal(err)
 	}
 	return n
-}
-
-func freeNodePort() (int, error) {
-	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return 0, err
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close() //nolint:forcetypeassert // of a TCP listener
 }
 
 // fill makes the data, and sees to it that it goes away.
