@@ -57,7 +57,7 @@ const (
 	opInspect  op = "inspect" // what stands on the server in the end, by SQL
 )
 
-// unknown is the answer of a call whose answer was lost.
+// unknownAnswer is the answer of a call whose answer was lost.
 const unknownAnswer = "unknown"
 
 // owned is one server: who has it, until when, and how the earlier ones lost it.

@@ -3,11 +3,9 @@
 package concurrency_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,13 +87,7 @@ func TestStormOnFiveServers(t *testing.T) {
 	w := newWorld(t)
 	w.servers(5)
 	w.exec(`UPDATE organizations SET hold_seconds = 1`)
-	ctx, stop := context.WithCancel(w.ctx)
-	var auditor sync.WaitGroup
-	auditor.Go(func() {
-		for ctx.Err() == nil {
-			w.sound()
-		}
-	})
+	stop := w.auditor()
 	together(40, func(worker int) {
 		for turn := range 15 {
 			if err := w.anything(worker, turn); err != nil && !foreseen(err) {
@@ -103,8 +95,7 @@ func TestStormOnFiveServers(t *testing.T) {
 			}
 		}
 	})
-	stop()
-	auditor.Wait()
+	require.Positive(t, stop())
 	require.Zero(t, w.deadlocks())
 	w.sound()
 }

@@ -108,7 +108,7 @@ func (m *ledgerModel) ofLine(order string) *modelHold {
 // String keeps what a trace draws readable.
 func (h *modelHold) String() string { return fmt.Sprint(h.number) }
 
-// reserve answers as DESIGN.md section 3 has it.
+// reserve answers in the order in which a request asks: the key, the switch, the order line, the limit, the list.
 func (m *ledgerModel) reserve(key string, asked modelOrder) string {
 	if h := m.keys[key]; h != nil {
 		if h.order != asked {

@@ -168,7 +168,7 @@ func TestHetznerRefusesOtherFiles(t *testing.T) {
 	}
 }
 
-// IM-16: nothing in the feed tells a state, so without one from the caller no row passes.
+// Nothing in the feed tells a state, so without one from the caller no row passes.
 func TestHetznerTakesNothingForReady(t *testing.T) {
 	t.Parallel()
 	_, err := Hetzner{Currency: "EUR"}.Read(strings.NewReader(`{"server": [` + plainRow + `]}`))
@@ -256,7 +256,7 @@ func survey(servers []inventory.Server) map[string]int {
 // wholeFeed is the feed from which the sample is taken. It is not part of the repository.
 const wholeFeed = "../../../shared/data/hetzner_serverboerse_2026-03-13_EUR.json"
 
-// IM-13: the sums were counted in the file by other means: 67,088 GB of memory in ram_size, 1,987 entries in hdd_arr,
+// The sums were counted in the file by other means: 67,088 GB of memory in ram_size, 1,987 entries in hdd_arr,
 // 58,994 EUR in price; 27 rows with a GPU, 91 without a network card, 233 with more than one kind of drive.
 func TestHetznerWholeFeed(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ func TestServersCreateAnswersExists(t *testing.T) {
 	require.Equal(t, []string{"server.created", "server.created"}, auditActions(t, b.pool, "acme"))
 }
 
-// IM-01: the same file again creates nothing and changes nothing.
+// The same file again creates nothing and changes nothing.
 func TestServersCreateManyCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	b := setupServers(t)

@@ -76,7 +76,7 @@ func TestServersUpdateOfEverythingIsAudited(t *testing.T) {
 	require.Subset(t, named, []string{"name", "site", "raid", "uplink_mbps"})
 }
 
-// IM-20: what a buyer was promised stays while the server is held or bound, and not a moment longer.
+// What a buyer was promised stays while the server is held or bound, and not a moment longer.
 func TestServersInUseKeepTheirHardware(t *testing.T) {
 	t.Parallel()
 	rebuild := inventory.Patch{MemoryMiB: inventory.To[int64](32768)}

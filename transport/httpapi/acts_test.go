@@ -17,7 +17,9 @@ func (w *world) lapse(id string) {
 	w.exec(`UPDATE reservations SET expires_at = clock_timestamp() - interval '1 second' WHERE 'res_' || replace(id::text, '-', '') = $1`, id)
 }
 
-// Requirements: R53, R61. Faults: F-R8. Who may renew and cancel, and what each state answers.
+// Who may renew and cancel, and what each state answers.
+//
+// Requirements: R53, R61. Faults: F-R8.
 func TestRenewAndCancel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,7 +66,9 @@ func TestRenewAndCancel(t *testing.T) {
 	require.Equal(t, "expired", w.act("acme:orders", dead, "cancel", "").is(200, "").text("state"))
 }
 
-// Requirements: R47, R53. Converting, converting again, and what stands in its way.
+// Converting, converting again, and what stands in its way.
+//
+// Requirements: R47, R53.
 func TestConvert(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -58,7 +58,9 @@ func TestKeys(t *testing.T) {
 	require.NotEqual(t, first.text("items.0.id"), rest.text("items.0.id"))
 }
 
-// Requirements: R62, R63. An admin turns its own organization, the platform everything.
+// An admin turns its own organization, the platform everything.
+//
+// Requirements: R62, R63.
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +95,9 @@ func TestFlags(t *testing.T) {
 	put("acme:platform", "/v1/flags/reservations/overrides/nobody", `{"enabled":true}`).is(404, "not_found")
 }
 
-// Requirements: R65. Cases: AU-05. Faults: F-A3. Acts and refused attempts are in the trail, each in that of its own organization.
+// Acts and refused attempts are in the trail, each in that of its own organization.
+//
+// Requirements: R65. Cases: AU-05. Faults: F-A3.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Faults: F-H1. A body is refused for its size and type before anything of it is parsed.
+// A body is refused for its size and type before anything of it is parsed.
+//
+// Faults: F-H1.
 func TestSizeAndTypeOfBodies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

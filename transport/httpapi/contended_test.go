@@ -6,7 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Requirements: R20, R24, R25, R35. Somebody else has what fits at this moment: try again shortly.
+// Somebody else has what fits at this moment: try again shortly.
+//
+// Requirements: R20, R24, R25, R35.
 func TestContended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,7 +37,9 @@ func TestContended(t *testing.T) {
 	require.Equal(t, "wait=5", a.header.Get("Preference-Applied"))
 }
 
-// Requirements: R43, R45. A sibling at work is told apart from servers that are taken, and nobody waits for it.
+// A sibling at work is told apart from servers that are taken, and nobody waits for it.
+//
+// Requirements: R43, R45.
 func TestContendedWithASibling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

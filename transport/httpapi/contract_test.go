@@ -21,7 +21,9 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// Requirements: R65. Contract and routes are the same set, and every operation says who may call it.
+// Contract and routes are the same set, and every operation says who may call it.
+//
+// Requirements: R65.
 func TestContractAndRoutesAreTheSameSet(t *testing.T) {
 	t.Parallel()
 	s, err := New(Deps{Log: quiet()})

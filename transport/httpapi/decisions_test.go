@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Requirements: R33, R38. Support reads what was seen and why, in the order in which it happened.
+// Support reads what was seen and why, in the order in which it happened.
+//
+// Requirements: R33, R38.
 func TestDecisionsAndOrders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

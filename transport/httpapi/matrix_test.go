@@ -25,7 +25,9 @@ func TestEveryOperationHasARecipe(t *testing.T) {
 	require.ElementsMatch(t, ids, cooked)
 }
 
-// Requirements: R65. Cases: AU-05. Faults: F-A3. Every route with every scope: who is not named by x-scopes is refused, and nobody else.
+// Every route with every scope: who is not named by x-scopes is refused, and nobody else.
+//
+// Requirements: R65. Cases: AU-05. Faults: F-A3.
 func TestScopeMatrix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,8 +69,10 @@ func fakePath(path string) string {
 	).Replace(path)
 }
 
-// Requirements: R65, R66. With the switch closed a request that would make a new reservation is refused, with nothing
-// written but its decision; every other route behaves as with the switch open.
+// With the switch closed a request that would make a new reservation is refused, with nothing written but its decision;
+// every other route behaves as with the switch open.
+//
+// Requirements: R65, R66.
 func TestSwitchMatrix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,9 @@ import (
 
 var idPattern = regexp.MustCompile(`(res|srv|bnd|dec|key)_[0-9a-f]{32}`)
 
-// Cases: AU-01. Faults: F-A1. Every route with ids of another organization answers, byte for byte, as with ids of nobody.
+// Every route with ids of another organization answers, byte for byte, as with ids of nobody.
+//
+// Cases: AU-01. Faults: F-A1.
 func TestOtherOrganizationsAreNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -23,7 +23,9 @@ import (
 	"allocator/reservation"
 )
 
-// Requirements: R37. Every row says what can be done, and no two codes are the same.
+// Every row says what can be done, and no two codes are the same.
+//
+// Requirements: R37.
 func TestProblemTableIsComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Cases: AP-01. Faults: F-H4. Queries are as strict as bodies.
+// Queries are as strict as bodies.
+//
+// Cases: AP-01. Faults: F-H4.
 func TestQueriesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -110,7 +110,9 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// Requirements: R32, R36, R37. Cases: XP-01, XP-06. Each cause of no_capacity says what would help, in counts alone.
+// Each cause of no_capacity says what would help, in counts alone.
+//
+// Requirements: R32, R36, R37. Cases: XP-01, XP-06.
 func TestNothingToSell(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

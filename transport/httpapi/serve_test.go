@@ -23,23 +23,29 @@ func (g gate) Ready(context.Context) error {
 	return nil
 }
 
+// serve serves at an address of this machine until it is told to stop, or the test ends, and then says how that went.
+func serve(t *testing.T, deps Deps) (address string, stop func(), served <-chan error) {
+	t.Helper()
+	s, err := New(deps)
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, listener) }()
+	return listener.Addr().String(), cancel, done
+}
+
 // A request that is under way when the process is told to end is finished, and Serve ends in order.
 // Faults: F-C3.
 func TestServeFinishesWhatItBegan(t *testing.T) {
 	t.Parallel()
 	g := gate{make(chan struct{}), make(chan struct{})}
-	s, err := New(Deps{Log: quiet(), Ready: g})
-	require.NoError(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, listener) }()
+	address, stop, served := serve(t, Deps{Log: quiet(), Ready: g})
 
 	status := make(chan int, 1)
 	go func() {
-		res, err := http.Get("http://" + listener.Addr().String() + "/readyz")
+		res, err := http.Get("http://" + address + "/readyz")
 		if err != nil {
 			status <- 0
 			return
@@ -49,9 +55,9 @@ func TestServeFinishesWhatItBegan(t *testing.T) {
 		status <- res.StatusCode
 	}()
 	<-g.entered
-	cancel()
+	stop()
 	for { // until nobody new is let in
-		conn, err := net.Dial("tcp", listener.Addr().String())
+		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			break
 		}

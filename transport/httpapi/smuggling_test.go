@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -18,15 +17,9 @@ import (
 // Faults: F-H5.
 func TestRequestsThatTwoServersReadInTwoWays(t *testing.T) {
 	t.Parallel()
-	s, err := New(Deps{Log: quiet()})
-	require.NoError(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, listener) }()
+	address, stop, served := serve(t, Deps{Log: quiet()})
 	t.Cleanup(func() {
-		cancel()
+		stop()
 		require.NoError(t, <-served)
 	})
 	const smuggled = "GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -56,7 +49,7 @@ func TestRequestsThatTwoServersReadInTwoWays(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn, err := net.Dial("tcp", listener.Addr().String())
+			conn, err := net.Dial("tcp", address)
 			require.NoError(t, err)
 			defer func() { _ = conn.Close() }()
 			require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute))) // against hanging alone

@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Cases: AP-01, AP-05, AU-05. Faults: F-A2, F-H2, F-H3, F-H4. What a body may not be, and where the answer says it is wrong.
+// What a body may not be, and where the answer says it is wrong.
+//
+// Cases: AP-01, AP-05, AU-05. Faults: F-A2, F-H2, F-H3, F-H4.
 func TestBodiesAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +83,9 @@ func TestWhatMeansTheSameIsTheSame(t *testing.T) {
 	w.post("acme:checkout", "/v1/reservations", `{"order_id":"a","order_line":"1","requirements":{"memory":{"mib_min":1000,"ecc":false},"price":{"currency":"EUR","monthly_max":"80"}}}`, "Idempotency-Key", "k").is(422, "idempotency_mismatch")
 }
 
-// Cases: AP-01. Faults: F-K8. Exactly one key of 1 to 255 visible characters.
+// Exactly one key of 1 to 255 visible characters.
+//
+// Cases: AP-01. Faults: F-K8.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

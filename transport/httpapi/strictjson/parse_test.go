@@ -11,7 +11,9 @@ import (
 	"allocator/transport/httpapi/strictjson"
 )
 
-// Faults: F-H2, F-H3. What is not exactly one well-formed JSON value is refused, with the place.
+// What is not exactly one well-formed JSON value is refused, with the place.
+//
+// Faults: F-H2, F-H3.
 func TestParseRefusesBrokenSyntax(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, code string }{
