@@ -91,6 +91,7 @@ type load struct {
 	*world
 	name     string        // of its orders, apart from those of another load
 	patience time.Duration // of a client with one call
+	mostSold int           // half of what was free, so that there is something to sell however long the load lasts
 	stop     func()        // ends the load and waits for the clients
 
 	mu          sync.Mutex
@@ -156,7 +157,10 @@ func (d *desk) cancel(ctx context.Context, id reservation.ID) error {
 // visited starts so many clients of each shop.
 func (w *world) visited(clients int, shops ...shop) *load {
 	w.t.Helper()
-	l := &load{world: w, name: strconv.FormatUint(loads.Add(1), 10), patience: 3 * time.Second, acks: map[string]ack{}, fences: map[int64]reservation.ID{}, counts: map[string]int{}}
+	l := &load{
+		world: w, name: strconv.FormatUint(loads.Add(1), 10), patience: 3 * time.Second, mostSold: one[int](w, free) / 2,
+		acks: map[string]ack{}, fences: map[int64]reservation.ID{}, counts: map[string]int{},
+	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	var all sync.WaitGroup
 	for s, at := range shops {
@@ -193,7 +197,7 @@ func (l *load) turn(ctx context.Context, at shop, name string) {
 		return
 	}
 	word = l.call(ctx, func(ctx context.Context) (string, error) {
-		if rand.IntN(4) == 0 {
+		if rand.IntN(4) == 0 && l.told(toldSold) < l.mostSold {
 			return toldSold, at.convert(ctx, id, "service-"+name)
 		}
 		return toldCancelled, at.cancel(ctx, id)
