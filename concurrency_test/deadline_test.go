@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/allocation"
@@ -22,13 +21,7 @@ func (w *world) freezeClock(at time.Time) (set func(time.Time)) {
 	w.exec(`CREATE TABLE frozen.clock (at timestamptz NOT NULL)`)
 	w.exec(`INSERT INTO frozen.clock VALUES ($1)`, at)
 	w.exec(`CREATE FUNCTION frozen.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE RETURN (SELECT at FROM frozen.clock)`)
-	config, err := pgxpool.ParseConfig(w.url)
-	require.NoError(w.t, err)
-	config.ConnConfig.RuntimeParams["search_path"] = "frozen, pg_catalog, public"
-	pool, err := pgxpool.NewWithConfig(w.ctx, config)
-	require.NoError(w.t, err)
-	w.t.Cleanup(pool.Close)
-	w.serve(pool)
+	w.serve(w.searching("frozen"))
 	return func(at time.Time) { w.exec(`UPDATE frozen.clock SET at = $1`, at) }
 }
 

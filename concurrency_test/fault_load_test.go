@@ -44,9 +44,15 @@ func worldAt(t *testing.T, url string, servers int) *world {
 	w.caller = identity.LocalCaller(org, identity.Actor{Kind: identity.ActorPerson, ID: "tester"})
 	w.at(url)
 	w.exec(`INSERT INTO organizations (id, name, hold_limit) VALUES ($1, 'Acme', 10000)`, org)
-	w.exec(`INSERT INTO servers (organization_id, id, source, external_id, name, site, memory_mib, state)
-		SELECT $1, gen_random_uuid(), 'test', n::text, 'server ' || n, 'FSN1', 65536, 'ready' FROM generate_series(1, $2) n`, org, servers)
+	w.manyServers(servers)
 	return w
+}
+
+// manyServers adds n equal ready servers in one statement.
+func (w *world) manyServers(n int) {
+	w.t.Helper()
+	w.exec(`INSERT INTO servers (organization_id, id, source, external_id, name, site, memory_mib, state)
+		SELECT $1, gen_random_uuid(), 'test', n::text, 'server ' || n, 'FSN1', 65536, 'ready' FROM generate_series(1, $2) n`, org, n)
 }
 
 // at goes on with another server of the same database.

@@ -23,13 +23,6 @@ import (
 	"allocator/store/postgres/postgrestest"
 )
 
-// manyServers adds n equal ready servers in one statement.
-func (w *world) manyServers(n int) {
-	w.t.Helper()
-	w.exec(`INSERT INTO servers (organization_id, id, source, external_id, name, site, memory_mib, state)
-		SELECT $1, gen_random_uuid(), 'test', n::text, 'server ' || n, 'FSN1', 65536, 'ready' FROM generate_series(1, $2) n`, org, n)
-}
-
 // Asked to stop under load, the service finishes what it began: every caller gets an answer or was not let in, nothing
 // that was acknowledged is lost, no transaction is left open, and it ends in order.
 //

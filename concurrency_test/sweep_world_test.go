@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/reservation"
@@ -38,13 +37,7 @@ func (w *world) lateSweeper(at time.Time) *reservation.Service {
 	w.exec(`CREATE SCHEMA late`)
 	w.exec(fmt.Sprintf(`CREATE FUNCTION late.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
 		BEGIN PERFORM pg_advisory_xact_lock_shared(%d); RETURN %s; END $$`, clockLock, quoted(at)))
-	config, err := pgxpool.ParseConfig(w.url)
-	require.NoError(w.t, err)
-	config.ConnConfig.RuntimeParams["search_path"] = "late, pg_catalog, public"
-	pool, err := pgxpool.NewWithConfig(w.ctx, config)
-	require.NoError(w.t, err)
-	w.t.Cleanup(pool.Close)
-	return reservation.NewService(postgres.NewReservations(pool), reservation.TokenKeys{})
+	return reservation.NewService(postgres.NewReservations(w.searching("late")), reservation.TokenKeys{})
 }
 
 func quoted(at time.Time) string { return "timestamptz '" + at.UTC().Format(time.RFC3339Nano) + "'" }

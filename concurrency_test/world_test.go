@@ -82,6 +82,12 @@ func (w *world) serve(pool *pgxpool.Pool, options ...allocation.Option) {
 	w.reservations = reservation.NewService(postgres.NewReservations(pool), tokens).WatchedBy(w.allocator.Watcher())
 }
 
+// searching is a pool whose sessions look for every name in the given schema first, the system's own names included.
+func (w *world) searching(schema string) *pgxpool.Pool {
+	w.t.Helper()
+	return postgrestest.Pool(w.t, postgrestest.With(w.t, w.url, map[string]string{"search_path": schema + ", pg_catalog, public"}))
+}
+
 // fill lets the world's allocator read the inventory, so that no request of it has to begin twice.
 func (w *world) fill() {
 	w.t.Helper()
