@@ -23,14 +23,15 @@ const MaxFrozen = 2000
 // Decision is the frozen record of one request: what was asked, what was seen, what came out. It is written once, never
 // updated and never recomputed; the sentences in it are those of the day. It holds no personal data.
 type Decision struct {
-	ID           DecisionID              `json:"-"`
-	Organization identity.OrganizationID `json:"-"`
-	CreatedAt    time.Time               `json:"-"`
-	Order        reservation.OrderLine   `json:"-"`
-	Outcome      OutcomeCode             `json:"-"`
-	Cause        Cause                   `json:"-"`
-	Reservation  reservation.ID          `json:"-"` // the one made, or the one in the way
-	By           identity.Actor          `json:"-"`
+	ID           DecisionID               `json:"-"`
+	Organization identity.OrganizationID  `json:"-"`
+	CreatedAt    time.Time                `json:"-"`
+	Order        reservation.OrderLine    `json:"-"`
+	Outcome      OutcomeCode              `json:"-"`
+	Cause        Cause                    `json:"-"`
+	Reservation  reservation.ID           `json:"-"` // the one made, or the one in the way
+	Made         *reservation.Reservation `json:"-"` // the one made, while it is being written
+	By           identity.Actor           `json:"-"`
 
 	Text         string          `json:"text"`
 	Requirements json.RawMessage `json:"requirements"`

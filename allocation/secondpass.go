@@ -87,7 +87,9 @@ func (w *walk) try(ctx context.Context, c Candidate) (*Outcome, error) {
 	if result.Outcome != TryReserved {
 		return nil, nil
 	}
-	d := &Decision{ID: id, Outcome: OutcomeReserved, Reservation: result.Reservation.ID, Choice: &choice}
+	d := &Decision{
+		ID: id, Outcome: OutcomeReserved, Reservation: result.Reservation.ID, Made: result.Reservation, Choice: &choice,
+	}
 	outcome, err := w.decide(ctx, d, result.Reservation)
 	if err == nil {
 		outcome.HoldToken = w.token(result.Reservation)

@@ -55,7 +55,7 @@ const historySQL = `WITH times AS (
 	), decided AS (
 		INSERT INTO decisions SELECT d.*
 		FROM h, pattern, jsonb_populate_record(pattern.decision, jsonb_build_object(
-			'id', h.decision, 'created_at', at, 'order_id', 'history-' || n, 'reservation_id', id)) d
+			'id', h.decision, 'created_at', at, 'order_id', 'history-' || n, 'reservation_id', id, 'server_id', server, 'fence', fence, 'expires_at', until)) d
 	), bound AS (
 		INSERT INTO bindings (organization_id, id, server_id, service_id, reservation_id, order_id, order_line, unit, since, created_at,
 			created_by_kind, decided_at, hold_expires_at, server, fence, ended_at, ended_by_kind, version)
@@ -64,9 +64,8 @@ const historySQL = `WITH times AS (
 		FROM h WHERE state = 'converted'
 	), told AS (
 		INSERT INTO events (organization_id, id, type, at, actor_kind, reservation_id, binding_id, server_id, order_id, decision_id)
-		SELECT $1, ` + uuidAt + `, 'reservation.' || what, at, 'key', id, CASE what WHEN 'converted' THEN id END, server, 'history-' || n, decision
-		FROM (SELECT n, at, id, server, decision, 'held' AS what FROM h
-			UNION ALL SELECT n, at + interval '5 minutes', id, server, decision, state FROM h) e
+		SELECT $1, ` + uuidAt + `, 'reservation.' || state, at, 'key', id, CASE state WHEN 'converted' THEN id END, server, 'history-' || n, decision
+		FROM (SELECT n, at + interval '5 minutes' AS at, id, server, decision, state FROM h) e
 	)
 	INSERT INTO reservations (organization_id, id, server_id, order_id, order_line, customer_ref, state, created_at, created_by_kind,
 		expires_at, max_expires_at, ended_at, ended_by_kind, fence, version, idempotency_key, fingerprint, token_key, requirements,

@@ -143,7 +143,7 @@ func TestHistoryIsWhatTheProductLeaves(t *testing.T) {
 		"something is held or sold":          `SELECT FROM occupancy`,
 		"a reservation without its decision": `SELECT FROM reservations r WHERE NOT EXISTS (SELECT FROM decisions d WHERE d.id = r.decision_id)`,
 		"not one event for each transition": `SELECT FROM reservations r WHERE order_id LIKE 'history-%' AND ARRAY['reservation.' || r.state, 'reservation.held']::text[]
-			IS DISTINCT FROM (SELECT array_agg(type ORDER BY type IN ('reservation.held')) FROM events e WHERE e.reservation_id = r.id)`,
+			IS DISTINCT FROM (SELECT array_agg(type ORDER BY type IN ('reservation.held')) FROM event_feed e WHERE e.reservation_id = r.id)`,
 		"converted without a binding":  `SELECT FROM reservations r WHERE (state = 'converted') <> EXISTS (SELECT FROM bindings b WHERE b.reservation_id = r.id)`,
 		"a binding that has not ended": `SELECT FROM bindings WHERE ended_at IS NULL`,
 		"a row of no month":            `SELECT FROM events_default UNION ALL SELECT FROM decisions_default`,

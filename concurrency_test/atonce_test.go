@@ -41,7 +41,7 @@ func (w *world) atOnce(ctx context.Context, server uuid.UUID, req allocation.Req
 func (w *world) rows() string {
 	w.t.Helper()
 	return one[string](w, `SELECT concat_ws(' ', (SELECT count(*) FROM reservations), (SELECT count(*) FROM occupancy),
-		(SELECT count(*) FROM events), (SELECT count(*) FROM decisions), (SELECT last_value FROM reservation_fence))`)
+		(SELECT count(*) FROM event_feed), (SELECT count(*) FROM decisions), (SELECT last_value FROM reservation_fence))`)
 }
 
 // A reservation at once is made only if nothing speaks against it in a statement that comes behind the locks; otherwise

@@ -135,7 +135,7 @@ func TestSoldStaysSold(t *testing.T) {
 	w.deadlineIn(10 * time.Second)
 	c, err := w.reservations.Convert(w.ctx, w.caller, r.ID, "", "service")
 	require.NoError(t, err)
-	events := one[int](w, `SELECT count(*) FROM events`)
+	events := one[int](w, `SELECT count(*) FROM event_feed`)
 	require.Eventually(t, func() bool { return one[bool](w, `SELECT expires_at <= clock_timestamp() FROM reservations`) }, patience, 10*time.Millisecond)
 	for range 5 {
 		require.Zero(t, swept(w, w.ctx, w.reservations))
@@ -151,7 +151,7 @@ func TestSoldStaysSold(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, still.Active())
 	require.Equal(t, c.Binding, still)
-	require.Equal(t, events, one[int](w, `SELECT count(*) FROM events`))
+	require.Equal(t, events, one[int](w, `SELECT count(*) FROM event_feed`))
 }
 
 // Retiring asks who has the server: a hold or a binding is in the way, an ended one is not. A binding whose server's row

@@ -113,7 +113,7 @@ func TestBrokenConversionLeavesTheHold(t *testing.T) {
 			require.Equal(t, reservation.StateHeld, now.State)
 			require.Equal(t, r.ExpiresAt, now.ExpiresAt)
 			require.Zero(t, one[int](w, `SELECT count(*) FROM bindings`))
-			require.Equal(t, 1, one[int](w, `SELECT count(*) FROM events`))
+			require.Equal(t, 1, one[int](w, `SELECT count(*) FROM event_feed`))
 			w.sound()
 			_, err = w.reservations.Convert(w.ctx, w.caller, r.ID, "", "service")
 			require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestKilledBeforeTheAcknowledgement(t *testing.T) {
 			p := s.at(acknowledge, nil)
 			p.kill()
 			p.forgotten()
-			events := one[int](s.world, `SELECT count(*) FROM events`)
+			events := one[int](s.world, `SELECT count(*) FROM event_feed`)
 			switch deed {
 			case "reserve":
 				stored := s.storedByName()["deed"]
@@ -67,7 +67,7 @@ func TestKilledBeforeTheAcknowledgement(t *testing.T) {
 				require.NoError(t, s.again())
 				s.endedOnce(s.hold.ID, "cancelled", "person")
 			}
-			require.Equal(t, events, one[int](s.world, `SELECT count(*) FROM events`), "a repetition is told to nobody")
+			require.Equal(t, events, one[int](s.world, `SELECT count(*) FROM event_feed`), "a repetition is told to nobody")
 			s.sound()
 		})
 	}

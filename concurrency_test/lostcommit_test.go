@@ -71,7 +71,7 @@ func TestLostAnswerToACommit(t *testing.T) {
 // findsIt asserts that the deed was done, and that the same request again finds it and does nothing more.
 func (s *scene) findsIt() {
 	s.t.Helper()
-	events := one[int](s.world, `SELECT count(*) FROM events`)
+	events := one[int](s.world, `SELECT count(*) FROM event_feed`)
 	switch s.deed {
 	case "reserve":
 		stored := s.storedByName()["deed"]
@@ -94,7 +94,7 @@ func (s *scene) findsIt() {
 		require.NoError(s.t, err)
 		require.True(s.t, now.ExpiresAt.After(s.hold.ExpiresAt))
 	}
-	require.Equal(s.t, events, one[int](s.world, `SELECT count(*) FROM events`), "done once, told once")
+	require.Equal(s.t, events, one[int](s.world, `SELECT count(*) FROM event_feed`), "done once, told once")
 }
 
 // The commit itself is lost on its way. For the caller that looks the same; nothing stands, and asking again does it.

@@ -546,7 +546,8 @@ CREATE TRIGGER events_are_kept BEFORE TRUNCATE ON events FOR EACH STATEMENT
 CREATE TRIGGER events_are_final BEFORE UPDATE OR DELETE ON events FOR EACH ROW
     EXECUTE FUNCTION refuse('An event is written once and stays as it is; whole months are dropped when they are old.');
 
--- Written once and never recomputed. No personal data: the customer stands on the reservation, where it can be erased.
+-- Written once and never recomputed. No personal data: the customer stands on the reservation, where it can be erased. A
+-- decision is its own event, which event_feed reads from it: a second row would be a tenth of what a reservation costs.
 CREATE TABLE decisions (
     organization_id text COLLATE "C" NOT NULL,
     id              uuid NOT NULL,
@@ -556,7 +557,10 @@ CREATE TABLE decisions (
     unit            bigint NOT NULL,
     outcome         text NOT NULL,
     cause           text,
-    reservation_id  uuid,
+    reservation_id  uuid,        -- the one made, or the one in the way
+    server_id       uuid,        -- of the one made, as are its fence and deadline
+    fence           bigint,
+    expires_at      timestamptz,
     by_kind         text NOT NULL,
     by_id           text,
     body            jsonb NOT NULL,
@@ -565,6 +569,7 @@ CREATE TABLE decisions (
     base_hash       bytea, -- in which status each server was a moment before; NULL: statuses has it all
     statuses        int[], -- what changed since: place, symbol, place, symbol …; without a base symbol, length, symbol, length …
     sampled         boolean NOT NULL DEFAULT false,
+    written_by      xid8 NOT NULL DEFAULT pg_current_xact_id(), -- as of events
     CONSTRAINT decisions_pkey PRIMARY KEY (organization_id, id)
 ) PARTITION BY RANGE (id);
 CREATE TABLE decisions_default PARTITION OF decisions DEFAULT;
@@ -573,6 +578,20 @@ CREATE TRIGGER decisions_are_kept BEFORE TRUNCATE ON decisions FOR EACH STATEMEN
     EXECUTE FUNCTION refuse('Decisions are not truncated; whole months are dropped when they are old.');
 CREATE TRIGGER decisions_are_final BEFORE UPDATE OR DELETE ON decisions FOR EACH ROW
     EXECUTE FUNCTION refuse('A decision is written once and stays as it is; whole months are dropped when they are old.');
+
+-- Every event: those that were written, and those that decisions are. With the switch off nothing happened.
+CREATE VIEW event_feed AS
+    SELECT organization_id, id, type, at, actor_kind, actor_id, reservation_id, binding_id, server_id, order_id, decision_id,
+        data, written_by
+    FROM events
+    UNION ALL
+    SELECT organization_id, id, 'reservation.held', created_at, by_kind, by_id, reservation_id, NULL, server_id, order_id, id,
+        jsonb_build_object('fence', fence, 'expires_at', expires_at), written_by
+    FROM decisions WHERE outcome = 'reserved'
+    UNION ALL
+    SELECT organization_id, id, 'order.refused', created_at, by_kind, by_id, NULL, NULL, NULL, order_id, id,
+        jsonb_build_object('outcome', outcome, 'cause', cause), written_by
+    FROM decisions WHERE outcome NOT IN ('reserved', 'feature_disabled');
 
 -- The lists that decisions froze, each distinct one once. Not unique on purpose: a unique index would make one request
 -- wait for another that writes the same list; two that race leave two equal rows, which harms nobody.

@@ -5,16 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/google/uuid"
-
 	"allocator/allocation"
 )
 
-const decisionColumnsWritten = `organization_id, id, order_id, order_line, unit, outcome, cause, reservation_id, by_kind,
-	by_id, body, roster_hash, reasons_hash, base_hash, statuses, sampled`
+const decisionColumnsWritten = `organization_id, id, order_id, order_line, unit, outcome, cause, reservation_id,
+	server_id, fence, expires_at, by_kind, by_id, body, roster_hash, reasons_hash, base_hash, statuses, sampled`
 
 const insertDecisionSQL = `INSERT INTO decisions (` + decisionColumnsWritten + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
 
 // A list that stands there already is not written again, so that a storm of refusals does not fill the disk. Looking
 // first and inserting without a unique index never waits for another request that writes the same list.
@@ -23,10 +21,6 @@ const insertListSQL = `INSERT INTO decision_lists (organization_id, id, hash, bo
 	WHERE NOT EXISTS (
 		SELECT FROM decision_lists WHERE organization_id = $1 AND hash = $3
 			AND id >= uuid_v7_floor(date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'))`
-
-// A refusal is an event too, so that a webhook can tell of it. With the switch off nothing is written but the decision.
-const insertRefusalEventSQL = `INSERT INTO events (organization_id, id, type, actor_kind, actor_id, order_id, decision_id, data)
-	VALUES ($1, $2, 'order.refused', $3, $4, $5, $6, jsonb_build_object('outcome', $7::text, 'cause', $8::text))`
 
 // Decide implements allocation.Tx. Its statements travel with the commit: each of them fails if it cannot be done.
 func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
@@ -42,18 +36,24 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 		return err
 	}
 	r.writeLists(d)
-	var made *uuid.UUID
-	if reservation, known := parseID(reservationIDPrefix, string(d.Reservation)); known {
-		made = &reservation
-	}
-	r.later(insertDecisionSQL, d.Organization, id, d.Order.OrderID, d.Order.Line, d.Order.Unit, d.Outcome,
-		orNull(string(d.Cause)), made, d.By.Kind, orNull(d.By.ID), body,
-		d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash, d.Pack.Statuses, d.Pack.Sampled)
-	if d.Outcome != allocation.OutcomeReserved && d.Outcome != allocation.OutcomeFeatureDisabled {
-		r.later(insertRefusalEventSQL, d.Organization, newID(), d.By.Kind, orNull(d.By.ID), d.Order.OrderID, id,
-			d.Outcome, orNull(string(d.Cause)))
-	}
+	r.later(insertDecisionSQL, append(append([]any{
+		d.Organization, id, d.Order.OrderID, d.Order.Line, d.Order.Unit, d.Outcome, orNull(string(d.Cause)),
+	}, about(d)...), d.By.Kind, orNull(d.By.ID), body,
+		d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash, d.Pack.Statuses, d.Pack.Sampled)...)
 	return nil
+}
+
+// about are the columns of the reservation that a decision is about, and of what was made with it.
+func about(d *allocation.Decision) []any {
+	columns := make([]any, 4)
+	if id, known := parseID(reservationIDPrefix, string(d.Reservation)); known {
+		columns[0] = id
+	}
+	if d.Made != nil {
+		server, _ := parseID(serverIDPrefix, string(d.Made.Server.ID))
+		columns[1], columns[2], columns[3] = server, d.Made.Fence, d.Made.ExpiresAt
+	}
+	return columns
 }
 
 // decisionBody writes a decision without a sentence that stands in it twice.

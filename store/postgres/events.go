@@ -20,7 +20,7 @@ func NewEvents(pool *pgxpool.Pool) *Events { return &Events{pool: pool} }
 
 const eventsOfOrderSQL = `SELECT organization_id, id, type, at, actor_kind, coalesce(actor_id, ''),
 		reservation_id, binding_id, server_id, coalesce(order_id, ''), decision_id, data
-	FROM events WHERE organization_id = $1 AND order_id = $2 ORDER BY at, id`
+	FROM event_feed WHERE organization_id = $1 AND order_id = $2 ORDER BY at, id`
 
 // EventsOfOrder implements events.Store. Events of bindings and servers that belong to the order's reservations carry
 // its id themselves. The order of ids is that of the clocks that made them; events of one reservation are written one

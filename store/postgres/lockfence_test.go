@@ -36,7 +36,7 @@ func proofOf(g locking.Grant) reservation.LockProof {
 
 func (b *locksBundle) serverState(t *testing.T) (state string, version, events int) {
 	t.Helper()
-	require.NoError(t, b.pool.QueryRow(t.Context(), `SELECT state, version, (SELECT count(*) FROM events) FROM servers`).Scan(&state, &version, &events))
+	require.NoError(t, b.pool.QueryRow(t.Context(), `SELECT state, version, (SELECT count(*) FROM event_feed) FROM servers`).Scan(&state, &version, &events))
 	return state, version, events
 }
 

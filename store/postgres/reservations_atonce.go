@@ -25,30 +25,29 @@ const lockAtOnceSQL = `SELECT FROM servers
 const lockedAtOnce = `s.xmax = xid(pg_current_xact_id())`
 
 // reserveAtOnceSQL is a new statement behind the locks. It asks what Open asks and judges as Try does, and writes
-// everything or nothing.
+// everything or nothing. The server comes back as its columns: reading them is cheaper than writing and reading again
+// the JSON that is frozen.
 func reserveAtOnceSQL(asked allocation.RuleSet) string {
-	return `WITH made AS (
+	return `WITH fit (frozen, at, hold, ` + columnsOfServer + `) AS MATERIALIZED (
+		SELECT freeze_server(s) AS frozen, clock_timestamp() AS at, make_interval(secs => policy.hold_seconds) AS hold,
+			` + serverColumns + `
+		FROM servers s
+		JOIN organizations policy ON policy.id = $1 AND NOT policy.closing` + passesSQL(asked) + `
+			AND s.organization_id = $1 AND s.id = $2 AND ` + lockedAtOnce + `
+			AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND server_id = $2)
+			AND NOT EXISTS (SELECT FROM reservations WHERE organization_id = $1 AND idempotency_key = $11)
+			AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND order_id = $5 AND order_line = $6 AND unit = $7)
+			AND ($8::text IS NULL OR policy.hold_limit > ` + openHoldsSQL("$8") + `)
+	), made AS (
 		INSERT INTO reservations (` + newReservationColumns + `)
 		SELECT $1, $4, $2, $5, $6, $7, $8, at, $9, $10, at + hold, at + greatest(hold, interval '60 minutes'),
 			$11, $12, $13, $14, $15, frozen, $16
-		FROM (
-			SELECT freeze_server(s) AS frozen, clock_timestamp() AS at, make_interval(secs => policy.hold_seconds) AS hold
-			FROM servers s
-			JOIN organizations policy ON policy.id = $1 AND NOT policy.closing` + passesSQL(asked) + `
-				AND s.organization_id = $1 AND s.id = $2 AND ` + lockedAtOnce + `
-				AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND server_id = $2)
-				AND NOT EXISTS (SELECT FROM reservations WHERE organization_id = $1 AND idempotency_key = $11)
-				AND NOT EXISTS (SELECT FROM occupancy WHERE organization_id = $1 AND order_id = $5 AND order_line = $6 AND unit = $7)
-				AND ($8::text IS NULL OR policy.hold_limit > ` + openHoldsSQL("$8") + `)) fit
-		RETURNING id, fence, created_at, expires_at, max_expires_at, requirements, reason, server
-	), told AS (
-		INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, server_id, order_id, decision_id, data)
-		SELECT $1, $17, 'reservation.held', $9, $10, $4, $2, $5, $16, jsonb_build_object('fence', fence, 'expires_at', expires_at)
-		FROM made
+		FROM fit
+		RETURNING fence, created_at, expires_at, max_expires_at, requirements, reason
 	), decided AS (
 		INSERT INTO decisions (` + decisionColumnsWritten + `)
-		SELECT $1, $16, $5, $6, $7, $18, NULL, $4, $9, $10, $19, $20, $21, $22, $23, $24 FROM made
-	) SELECT id, fence, created_at, expires_at, max_expires_at, requirements, reason, server FROM made`
+		SELECT $1, $16, $5, $6, $7, $17, NULL, $4, $2, fence, expires_at, $9, $10, $18, $19, $20, $21, $22, $23 FROM made
+	) SELECT made.*, ` + columnsOfServer + ` FROM made, fit`
 }
 
 // ReserveAtOnce implements allocation.Store.
@@ -80,7 +79,7 @@ func (a *Allocations) ReserveAtOnce(
 			step{
 				sql: a.statements.reserveAtOnce(try.Requirements.Asked()), args: args,
 				read: oneRow(new(bool), func(row pgx.Rows) (err error) {
-					r, err = scanMade(row, &try)
+					r, err = scanMade(row, d.Reservation, &try)
 					return err
 				}),
 			},
@@ -110,25 +109,25 @@ func atOnceArgs(try allocation.Attempt, server, made uuid.UUID, d *allocation.De
 	if err := errors.Join(badArgs, badBody); err != nil {
 		return nil, err
 	}
-	return append(args, newID(), d.Outcome, body, d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash,
+	return append(args, d.Outcome, body, d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash,
 		d.Pack.Statuses, d.Pack.Sampled), nil
 }
 
 // scanMade puts a new reservation together from what was asked and what the database added.
-func scanMade(row pgx.Row, try *allocation.Attempt) (*reservation.Reservation, error) {
+func scanMade(row pgx.Row, made reservation.ID, try *allocation.Attempt) (*reservation.Reservation, error) {
 	r := &reservation.Reservation{
 		Organization: try.Organization, Order: try.Order, CustomerRef: try.CustomerRef, State: reservation.StateHeld,
 		Generation: 1, Version: 1, IdempotencyKey: try.Key, Fingerprint: try.Fingerprint, TokenKey: try.TokenKey,
 		DecisionID: string(try.Decision),
 	}
-	var id uuid.UUID
-	var frozen []byte
-	err := row.Scan(&id, &r.Fence, &r.CreatedAt, &r.ExpiresAt, &r.MaxExpiresAt, &r.Requirements, &r.Reason, &frozen)
-	if err != nil {
+	var server serverRow
+	targets := []any{&r.Fence, &r.CreatedAt, &r.ExpiresAt, &r.MaxExpiresAt, (*[]byte)(&r.Requirements), (*[]byte)(&r.Reason)}
+	if err := row.Scan(append(targets, server.targets()...)...); err != nil {
 		return nil, err
 	}
-	r.ID = reservation.ID(formatID(reservationIDPrefix, id))
+	r.ID = made
 	r.CreatedAt, r.ExpiresAt, r.MaxExpiresAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), r.MaxExpiresAt.UTC()
-	r.Server, err = decodeServer(frozen)
+	var err error
+	r.Server, err = server.server()
 	return r, err
 }

@@ -63,11 +63,6 @@ var judgeAgainSQL = `WITH verdict AS MATERIALIZED (
 			$11, $12, $13, $14, $15, frozen, $16
 		FROM verdict WHERE locked AND against = 0
 		RETURNING *
-	), told AS (
-		INSERT INTO events (organization_id, id, type, actor_kind, actor_id, reservation_id, server_id, order_id, decision_id, data)
-		SELECT organization_id, uuid_v7(), 'reservation.held', created_by_kind, created_by, id, server_id, order_id, decision_id,
-			jsonb_build_object('fence', fence, 'expires_at', expires_at)
-		FROM made
 	)
 	SELECT ` + reservationColumns + `, v.locked, v.held, r.id IS NOT NULL
 	FROM verdict v LEFT JOIN made r ON true ` + noBinding

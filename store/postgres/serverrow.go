@@ -3,6 +3,8 @@ package postgres
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -21,6 +23,15 @@ const serverColumns = `s.id, s.source, s.external_id, s.name, s.serial, s.site, 
 	coalesce(s.memory_mib, 0), s.memory_ecc, s.memory_type, s.drives, s.raid, s.gpus, coalesce(s.uplink_mbps, 0),
 	coalesce((s.price_amount * 10000)::bigint, 0), s.price_currency, nullif(s.tags, '{}'), nullif(s.attributes, '{}'),
 	s.state, s.state_reason, s.version, s.created_at, s.updated_at`
+
+// columnsOfServer names what serverColumns selects, for a statement that selects it from a part of itself.
+var columnsOfServer = func() string {
+	names := make([]string, len((&serverRow{}).targets()))
+	for i := range names {
+		names[i] = "server_" + strconv.Itoa(i+1)
+	}
+	return strings.Join(names, ", ")
+}()
 
 // serverRow reads rows of servers. One serverRow serves all rows of one query, one after the other, because a list of
 // ten thousand machines repeats the same few sites, models and drives: each distinct one is kept in memory once and
