@@ -22,7 +22,7 @@ type packs struct {
 
 // maxChanged is how many changes a decision carries before the statuses are packed anew. A base of 2,000 servers is
 // some kilobytes, which would be most of what a reservation writes.
-const maxChanged = 64
+const maxChanged = 192
 
 // note remembers that a server's status changes. The index is locked for writing.
 func (p *packs) note(at int32) {

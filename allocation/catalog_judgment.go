@@ -11,6 +11,7 @@ type judgment struct {
 	verdicts []Verdict // as if their servers were ready and free
 	fitting  []*kind   // those that nothing speaks against, in the order of the ranking
 	ofKinds  tally     // what speaks against their members, whatever their status
+	wanted   Wanted    // the requirements as the store takes them
 	reasons  Blob      // packed, in the order of the roster; made when it is first frozen
 	packing  sync.Once
 }
@@ -42,7 +43,7 @@ func (x *index) judge(wanted *Requirements) *judgment {
 }
 
 func (x *index) judgeKinds(wanted *Requirements) *judgment {
-	j := &judgment{verdicts: make([]Verdict, len(x.kinds)), ofKinds: newTally()}
+	j := &judgment{verdicts: make([]Verdict, len(x.kinds)), ofKinds: newTally(), wanted: wanted.Wanted()}
 	for i, k := range x.kinds {
 		j.verdicts[i] = judge(kindRules, wanted, &k.facts)
 		j.ofKinds.add(j.verdicts[i], len(k.order))

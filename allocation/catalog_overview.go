@@ -22,7 +22,7 @@ func (x *index) overview(wanted *Requirements, key string, most int, busy func(i
 		o.cause, o.next = pass.emptyHanded()
 		o.nearest = nearestOf(pass.eligibleWithout)
 	}
-	o.frozen = pass.freeze()
+	o.frozen, o.wanted = pass.freeze(), pass.judgment.wanted
 	return o
 }
 
@@ -87,16 +87,15 @@ func (h *hit) candidate() Candidate {
 // best returns the n best candidates and the number of all eligible ones. Those that another request of this process is
 // trying at this moment come last.
 func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]hit, int) {
-	fitting, eligible := p.free()
+	eligible := p.free()
 	idle := make([]hit, 0, min(n, eligible))
 	var others []hit
 	rank := 0
-	for len(fitting) > 0 && len(idle) < n {
-		same := 1
-		for same < len(fitting) && compareKinds(fitting[0], fitting[same]) == 0 {
-			same++
+	for kinds := range p.alike() {
+		if len(idle) == n {
+			break
 		}
-		for member := range p.orderEquals(fitting[:same]) {
+		for member := range p.orderEquals(kinds) {
 			if rank++; len(idle) == n {
 				break
 			}
@@ -108,29 +107,47 @@ func (p *pass) best(n int, busy func(inventory.ServerID) bool) ([]hit, int) {
 				idle = append(idle, h)
 			}
 		}
-		fitting = fitting[same:]
 	}
 	idle = append(idle, others...)
 	return idle[:min(len(idle), n)], eligible
 }
 
-// free returns the kinds that fit and have free servers, in the order of the ranking, and how many servers that is.
-func (p *pass) free() (kinds []*kind, eligible int) {
-	for _, k := range p.fitting {
-		if k.nFree > 0 {
-			kinds = append(kinds, k)
-			eligible += k.nFree
-		}
-	}
+// free counts the servers that fit and are free.
+func (p *pass) free() (eligible int) {
 	if p.own {
-		eligible = 0
 		for i := range p.servers {
 			if e := &p.servers[i]; e.status.free() && p.verdicts[e.kind].Eligible() && p.ownVerdict(e).Eligible() {
 				eligible++
 			}
 		}
+		return eligible
 	}
-	return kinds, eligible
+	for _, k := range p.fitting {
+		eligible += k.nFree
+	}
+	return eligible
+}
+
+// alike yields the kinds that fit and have free servers, best first, those that rank alike together.
+func (p *pass) alike() iter.Seq[[]*kind] {
+	return func(yield func([]*kind) bool) {
+		var same []*kind
+		for _, k := range p.fitting {
+			if k.nFree == 0 {
+				continue
+			}
+			if len(same) > 0 && compareKinds(same[0], k) != 0 {
+				if !yield(same) {
+					return
+				}
+				same = same[:0]
+			}
+			same = append(same, k)
+		}
+		if len(same) > 0 {
+			yield(same)
+		}
+	}
 }
 
 func compareKinds(a, b *kind) int {
@@ -145,7 +162,7 @@ func (p *pass) orderEquals(kinds []*kind) iter.Seq[int32] {
 		many += k.nFree
 	}
 	if p.own || many <= manyEquals {
-		return slices.Values(p.sortEquals(kinds))
+		return p.fewEquals(kinds, many)
 	}
 	return func(yield func(int32) bool) {
 		chosen := make([]int32, 0, MaxScanned+1)
@@ -158,9 +175,9 @@ func (p *pass) orderEquals(kinds []*kind) iter.Seq[int32] {
 	}
 }
 
-// sortEquals looks at all of them.
-func (p *pass) sortEquals(kinds []*kind) []int32 {
-	var all []equal
+// fewEquals looks at all of them, and orders as many as are asked for.
+func (p *pass) fewEquals(kinds []*kind, most int) iter.Seq[int32] {
+	all := make([]equal, 0, most)
 	for _, k := range kinds {
 		for member := range k.freeMembers() {
 			if e := &p.servers[member]; p.ownVerdict(e).Eligible() {
@@ -168,11 +185,13 @@ func (p *pass) sortEquals(kinds []*kind) []int32 {
 			}
 		}
 	}
-	members := make([]int32, len(all))
-	for i, e := range orderEquals(all, p.key) {
-		members[i] = int32(e.at) //nolint:gosec // a member's number, put there above
+	return func(yield func(int32) bool) {
+		for next := range firstEquals(all, p.key) {
+			if !yield(int32(next.at)) { //nolint:gosec // a member's number, put there above
+				return
+			}
+		}
 	}
-	return members
 }
 
 // nearest finds the free server nearest to a probe that is not among the chosen. There are more free ones than chosen.

@@ -247,7 +247,7 @@ func TestFrozenPacksThatCannotBeRead(t *testing.T) {
 // Requirements: R38, R39.
 func TestFrozenListFollowsEveryChange(t *testing.T) {
 	t.Parallel()
-	for name, servers := range map[string]int{"every server": 300, "a sample": 3 * MaxFrozen} {
+	for name, servers := range map[string]int{"every server": 6 * maxChanged, "a sample": 3 * MaxFrozen} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			facts := make([]Facts, servers)

@@ -49,7 +49,7 @@ func (a *Allocator) Evaluate(ctx context.Context, caller identity.Caller, key st
 func (x *index) evaluate(wanted *Requirements, key string) *Evaluation {
 	p := x.pass(wanted, key)
 	e := &Evaluation{At: x.now, Servers: len(x.servers), Counts: p.counts(), listing: p.list()}
-	if _, e.Eligible = p.free(); e.Eligible == 0 {
+	if e.Eligible = p.free(); e.Eligible == 0 {
 		e.Cause, e.NextExpiryAt = p.emptyHanded()
 		e.Nearest = nearestOf(p.eligibleWithout)
 	}

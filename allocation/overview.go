@@ -20,6 +20,7 @@ type overview struct {
 	next     *time.Time
 	nearest  *Nearest
 	frozen   FrozenPack
+	wanted   Wanted
 }
 
 // tally adds up reasons over servers or over whole kinds of them.

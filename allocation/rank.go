@@ -3,6 +3,7 @@ package allocation
 import (
 	"cmp"
 	"hash/fnv"
+	"iter"
 	"slices"
 
 	"allocator/inventory"
@@ -39,10 +40,8 @@ const manyEquals = 256
 func orderEquals(equals []equal, key string) []equal {
 	seed := hashText(key)
 	if len(equals) <= manyEquals {
-		for i := range equals {
-			equals[i].hash = scatter(seed ^ equals[i].hash)
-		}
-		slices.SortFunc(equals, func(a, b equal) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id)) })
+		scatterAll(equals, seed)
+		slices.SortFunc(equals, compareEquals)
 		return equals
 	}
 	for i := range MaxScanned + 1 {
@@ -57,6 +56,39 @@ func orderEquals(equals []equal, key string) []equal {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id))
 	})
 	return equals
+}
+
+// firstEquals yields equals in the order of orderEquals. Few of them are put in order only as far as the caller looks,
+// which is not far.
+func firstEquals(equals []equal, key string) iter.Seq[equal] {
+	if len(equals) > manyEquals {
+		return slices.Values(orderEquals(equals, key))
+	}
+	return func(yield func(equal) bool) {
+		scatterAll(equals, hashText(key))
+		for rest := equals; len(rest) > 0; rest = rest[1:] {
+			first := 0
+			for i := range rest {
+				if compareEquals(rest[i], rest[first]) < 0 {
+					first = i
+				}
+			}
+			rest[0], rest[first] = rest[first], rest[0]
+			if !yield(rest[0]) {
+				return
+			}
+		}
+	}
+}
+
+func scatterAll(equals []equal, seed uint64) {
+	for i := range equals {
+		equals[i].hash = scatter(seed ^ equals[i].hash)
+	}
+}
+
+func compareEquals(a, b equal) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.id, b.id))
 }
 
 // probe is the i-th place at which a key looks for its servers.

@@ -29,17 +29,20 @@ type Request struct {
 
 // canonical is what a request means, without its key: equal values have equal bytes.
 type canonical struct {
-	OrderID      string       `json:"order_id"`
-	Line         string       `json:"order_line"`
-	Unit         int64        `json:"unit"`
-	CustomerRef  string       `json:"customer_ref"`
-	Requirements Requirements `json:"requirements"`
+	OrderID      string          `json:"order_id"`
+	Line         string          `json:"order_line"`
+	Unit         int64           `json:"unit"`
+	CustomerRef  string          `json:"customer_ref"`
+	Requirements json.RawMessage `json:"requirements"`
 }
 
 // Fingerprint tells whether two requests ask for the same. It is taken of the canonical value, so the order of keys,
 // spaces, escapes, and an empty list against a missing one make no difference.
-func (r *Request) Fingerprint() []byte {
-	text := mustJSON(canonical{r.Order.OrderID, r.Order.Line, r.Order.Unit, r.CustomerRef, r.Requirements})
+func (r *Request) Fingerprint() []byte { return r.fingerprint(mustJSON(r.Requirements)) }
+
+// fingerprint takes the requirements as JSON.
+func (r *Request) fingerprint(wanted json.RawMessage) []byte {
+	text := mustJSON(canonical{r.Order.OrderID, r.Order.Line, r.Order.Unit, r.CustomerRef, wanted})
 	sum := sha256.Sum256(text)
 	return sum[:]
 }
@@ -62,6 +65,18 @@ func (r *Requirements) Arguments() map[string]any {
 		}
 	}
 	return args
+}
+
+// Wanted is requirements as the store takes them.
+type Wanted struct {
+	Rules     RuleSet         // that are asked
+	Arguments json.RawMessage // of their SQL, by name
+	Canonical json.RawMessage // the requirements themselves
+}
+
+// Wanted puts down what the store needs of these requirements.
+func (r *Requirements) Wanted() Wanted {
+	return Wanted{Rules: r.Asked(), Arguments: mustJSON(r.Arguments()), Canonical: mustJSON(r)}
 }
 
 // Candidate is a server that fits, with its place in the order of trying.

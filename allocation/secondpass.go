@@ -100,7 +100,7 @@ func (w *walk) try(ctx context.Context, c Candidate) (*Outcome, error) {
 // attempt is the wish to reserve a candidate.
 func (w *walk) attempt(c Candidate, choice Choice) Attempt {
 	return Attempt{
-		Question: w.question, Server: c.Server.ID, Requirements: &w.req.Requirements, Fingerprint: w.fingerprint,
+		Question: w.question, Server: c.Server.ID, Wanted: w.seen.wanted, Fingerprint: w.fingerprint,
 		Choice: choice, TokenKey: w.tokens.Current(), By: w.caller.Actor,
 	}
 }

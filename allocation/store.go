@@ -87,14 +87,14 @@ type Policy struct {
 // Attempt is the wish to reserve one server.
 type Attempt struct {
 	Question
-	Server       inventory.ServerID
-	Lapsed       bool // a hold of it is past its deadline, and nobody is known to have moved it aside
-	Requirements *Requirements
-	Fingerprint  []byte
-	Choice       Choice
-	Decision     DecisionID
-	TokenKey     string
-	By           identity.Actor
+	Server      inventory.ServerID
+	Lapsed      bool // a hold of it is past its deadline, and nobody is known to have moved it aside
+	Wanted      Wanted
+	Fingerprint []byte
+	Choice      Choice
+	Decision    DecisionID
+	TokenKey    string
+	By          identity.Actor
 }
 
 // TryOutcome is what became of one candidate.

@@ -3,6 +3,7 @@ package allocation
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 
 	"allocator/identity"
 	"allocator/reservation"
@@ -22,6 +23,7 @@ type walk struct {
 	claims *claims
 
 	question    Question
+	wanted      json.RawMessage // the requirements
 	fingerprint []byte
 	opening     *Opening
 	seen        *overview // what the first pass came to
@@ -34,9 +36,10 @@ type walk struct {
 }
 
 func newWalk(a *Allocator, tx Tx, caller identity.Caller, req *Request, enabled bool) *walk {
+	wanted := mustJSON(req.Requirements)
 	return &walk{
 		Allocator: a, tx: tx, caller: caller, req: req, enabled: enabled, walked: []Walked{},
-		known: a.catalog.tracked(caller.Organization), fingerprint: req.Fingerprint(),
+		known: a.catalog.tracked(caller.Organization), wanted: wanted, fingerprint: req.fingerprint(wanted),
 		question: Question{
 			Organization: caller.Organization, Key: req.IdempotencyKey, Order: req.Order, CustomerRef: req.CustomerRef,
 		},
@@ -247,7 +250,7 @@ func (w *walk) decide(ctx context.Context, d *Decision, inTheWay *reservation.Re
 // fill adds what the walk has seen so far.
 func (w *walk) fill(d *Decision) {
 	d.Organization, d.Order, d.By = w.caller.Organization, w.req.Order, w.caller.Actor
-	d.Requirements = mustJSON(w.req.Requirements)
+	d.Requirements = w.wanted
 	d.Walked, d.Skipped, d.Stale, d.Attempts, d.Walks = w.walked, w.skipped, w.stale, w.attempts, w.walks
 	d.Counts = []ReasonCount{}
 	if w.seen != nil {

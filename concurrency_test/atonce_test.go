@@ -21,7 +21,7 @@ import (
 func (w *world) attempt(server uuid.UUID, req allocation.Request) allocation.Attempt {
 	return allocation.Attempt{
 		Question: allocation.Question{Organization: org, Key: req.IdempotencyKey, Order: req.Order, CustomerRef: req.CustomerRef},
-		Server:   serverID(server), Requirements: &req.Requirements, Fingerprint: req.Fingerprint(), TokenKey: "test",
+		Server:   serverID(server), Wanted: req.Requirements.Wanted(), Fingerprint: req.Fingerprint(), TokenKey: "test",
 		By: identity.Actor{Kind: identity.ActorPerson, ID: "tester"},
 	}
 }

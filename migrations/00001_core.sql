@@ -567,7 +567,7 @@ CREATE TABLE decisions (
     roster_hash     bytea, -- which servers were looked at, and of which kinds
     reasons_hash    bytea, -- what spoke against each kind
     base_hash       bytea, -- in which status each server was a moment before; NULL: statuses has it all
-    statuses        int[], -- what changed since: place, symbol, place, symbol …; without a base symbol, length, symbol, length …
+    statuses        bytea, -- what changed since: place, symbol, place, symbol …; without a base symbol, length, symbol, length …
     sampled         boolean NOT NULL DEFAULT false,
     written_by      xid8 NOT NULL DEFAULT pg_current_xact_id(), -- as of events
     CONSTRAINT decisions_pkey PRIMARY KEY (organization_id, id)

@@ -95,12 +95,17 @@ func (a *Allocations) FrozenPack(
 	if !known {
 		return pack, reservation.ErrNotFound
 	}
+	var statuses []byte
 	const newest = `(SELECT body FROM decision_lists l WHERE l.organization_id = d.organization_id AND l.hash = `
 	err := a.pool.QueryRow(ctx, `SELECT d.sampled, d.statuses, d.roster_hash, `+newest+`d.roster_hash LIMIT 1),
 			d.reasons_hash, `+newest+`d.reasons_hash LIMIT 1),
 			d.base_hash, `+newest+`d.base_hash LIMIT 1)
 		FROM decisions d WHERE d.organization_id = $1 AND d.id = $2`, org, key).
-		Scan(&pack.Sampled, &pack.Statuses, &pack.Roster.Hash, &pack.Roster.Body, &pack.Reasons.Hash, &pack.Reasons.Body,
+		Scan(&pack.Sampled, &statuses, &pack.Roster.Hash, &pack.Roster.Body, &pack.Reasons.Hash, &pack.Reasons.Body,
 			&pack.Base.Hash, &pack.Base.Body)
-	return pack, notFound(err)
+	if err != nil {
+		return pack, notFound(err)
+	}
+	pack.Statuses, err = unpackNumbers(statuses)
+	return pack, err
 }

@@ -39,7 +39,7 @@ func (r *reserving) Decide(_ context.Context, d *allocation.Decision) error {
 	r.later(insertDecisionSQL, append(append([]any{
 		d.Organization, id, d.Order.OrderID, d.Order.Line, d.Order.Unit, d.Outcome, orNull(string(d.Cause)),
 	}, about(d)...), d.By.Kind, orNull(d.By.ID), body,
-		d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash, d.Pack.Statuses, d.Pack.Sampled)...)
+		d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash, packNumbers(d.Pack.Statuses), d.Pack.Sampled)...)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func scanReservation(row pgx.Row, more ...any) (*reservation.Reservation, error)
 		&r.Organization, &id, &server, &r.Order.OrderID, &r.Order.Line, &r.Order.Unit, &r.CustomerRef, &r.State,
 		&r.CreatedAt, &r.ExpiresAt, &r.MaxExpiresAt, &r.EndedAt, &endedKind, &ending,
 		&r.EndReason, &r.EndText, &r.Fence, &r.Generation, &r.Version, &r.IdempotencyKey,
-		&r.Fingerprint, &r.TokenKey, &r.Requirements, &r.Reason, &decision, &binding, &r.ServiceID,
+		&r.Fingerprint, &r.TokenKey, (*[]byte)(&r.Requirements), (*[]byte)(&r.Reason), &decision, &binding, &r.ServiceID,
 	}
 	if err := row.Scan(append(targets, more...)...); err != nil {
 		return nil, err
@@ -87,6 +87,7 @@ const bindingColumns = `b.organization_id, b.id, b.server, b.service_id, b.reser
 	coalesce(b.order_line, ''), coalesce(b.unit, 0), b.since, b.created_at, b.created_by_kind, b.created_by,
 	coalesce(b.reason, ''), b.ended_at, b.ended_by_kind, b.ended_by, coalesce(b.end_reason, ''), b.delivery_failed, b.version, b.fence`
 
+// scanBinding reads bindingColumns; a server that does not come along is left to the caller.
 func scanBinding(row pgx.Row) (*reservation.Binding, error) {
 	var (
 		b                                reservation.Binding
@@ -101,8 +102,10 @@ func scanBinding(row pgx.Row) (*reservation.Binding, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Server, err = decodeServer(server); err != nil {
-		return nil, fmt.Errorf("binding %s: %w", id, err)
+	if server != nil {
+		if b.Server, err = decodeServer(server); err != nil {
+			return nil, fmt.Errorf("binding %s: %w", id, err)
+		}
 	}
 	b.ID = reservation.BindingID(formatID(bindingIDPrefix, id))
 	if from != nil {

@@ -77,7 +77,7 @@ func (a *Allocations) ReserveAtOnce(
 		}
 		t.queue = append(t.queue,
 			step{
-				sql: a.statements.reserveAtOnce(try.Requirements.Asked()), args: args,
+				sql: a.statements.reserveAtOnce(try.Wanted.Rules), args: args,
 				read: oneRow(new(bool), func(row pgx.Rows) (err error) {
 					r, err = scanMade(row, d.Reservation, &try)
 					return err
@@ -110,7 +110,7 @@ func atOnceArgs(try allocation.Attempt, server, made uuid.UUID, d *allocation.De
 		return nil, err
 	}
 	return append(args, d.Outcome, body, d.Pack.Roster.Hash, d.Pack.Reasons.Hash, d.Pack.Base.Hash,
-		d.Pack.Statuses, d.Pack.Sampled), nil
+		packNumbers(d.Pack.Statuses), d.Pack.Sampled), nil
 }
 
 // scanMade puts a new reservation together from what was asked and what the database added.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -26,7 +27,8 @@ func (c *changing) RecordRefusedConversion(
 	return nil
 }
 
-const insertBindingSQL = `WITH made AS (
+// The server is that of the reservation, which comes back with the next statement.
+var insertBindingSQL = `WITH made AS (
 		INSERT INTO bindings (organization_id, id, server_id, service_id, reservation_id, order_id, order_line, unit,
 			since, created_by_kind, created_by, decided_at, hold_expires_at, server, fence)
 		SELECT r.organization_id, $3, r.server_id, $4, r.id, r.order_id, r.order_line, r.unit,
@@ -35,7 +37,7 @@ const insertBindingSQL = `WITH made AS (
 		WHERE r.organization_id = $1 AND r.id = $2 AND ` + isHeld + ` AND r.expires_at > clock.at
 			AND ($7::bigint IS NULL OR r.generation = $7)
 		RETURNING *
-	) SELECT ` + bindingColumns + ` FROM made b`
+	) SELECT ` + strings.Replace(bindingColumns, "b.server", "NULL", 1) + ` FROM made b`
 
 // The binding stands before the state changes; without it nothing is moved.
 var convertSQL = `WITH moved AS (
@@ -81,6 +83,7 @@ func (s *Reservations) Convert(ctx context.Context, p reservation.Promotion) (*r
 	if err != nil || sold.Binding == nil {
 		return nil, err
 	}
+	sold.Binding.Server = sold.Reservation.Server
 	return &sold, nil
 }
 

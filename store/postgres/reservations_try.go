@@ -153,17 +153,15 @@ func (j *judged) scan(row pgx.Rows) error {
 }
 
 func judgeArgs(try allocation.Attempt, server, made uuid.UUID) ([]any, error) {
-	question, badQuestion := json.Marshal(try.Requirements.Arguments())
-	requirements, badRequirements := json.Marshal(try.Requirements)
 	reason, badReason := json.Marshal(try.Choice)
 	decision, known := parseID(decisionIDPrefix, string(try.Decision))
 	if !known {
 		return nil, errors.New("a reservation was given a decision's id that no store made")
 	}
 	return []any{
-		try.Organization, server, question, made, try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef),
-		try.By.Kind, orNull(try.By.ID), try.Key, try.Fingerprint, try.TokenKey, requirements, reason, decision,
-	}, errors.Join(badQuestion, badRequirements, badReason)
+		try.Organization, server, []byte(try.Wanted.Arguments), made, try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef),
+		try.By.Kind, orNull(try.By.ID), try.Key, try.Fingerprint, try.TokenKey, []byte(try.Wanted.Canonical), reason, decision,
+	}, badReason
 }
 
 // NewDecisionID implements allocation.Tx.
