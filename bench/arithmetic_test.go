@@ -170,3 +170,17 @@ func TestTargetsAreJudged(t *testing.T) {
 		"sales of held servers, of the limit":                                             true,
 	}, met)
 }
+
+func TestLargeInventoriesBesideOthersAreMeasuredInPart(t *testing.T) {
+	t.Parallel()
+	r := &run{Options: &Options{}, large: true}
+	for _, name := range ofLarge {
+		require.Contains(t, Names(), name)
+		require.True(t, r.wants(name))
+	}
+	require.False(t, r.wants("http"), "it would read a catalog of its own")
+	r.Only = []string{"limit"}
+	require.False(t, r.wants("start"), "nobody asks for it")
+	r.large, r.Only = false, nil
+	require.True(t, r.wants("http"))
+}

@@ -10,7 +10,7 @@ import (
 
 // Options settle one run.
 type Options struct {
-	Servers     []int         // how many servers there are, one stage for each number
+	Servers     []int         // how many servers there are, one stage for each number; of several, more than 500,000 are measured in part
 	Stocks      []Stock       // in which states the stock is measured
 	Callers     []int         // how many callers press at once
 	Duration    time.Duration // of one contender in one round, at most
@@ -20,7 +20,7 @@ type Options struct {
 	MaxConns    int32         // of the pool that all contenders share
 	Seed        uint64        // equal seeds make equal stocks, orders of contenders and requests
 
-	History  int    // with how many ended reservations in the tables reservations are measured once more
+	History  int    // with how many ended reservations beside the first inventory reservations are measured once more
 	RedisURL string // for what takes a lock in Redis; empty: one is started, if there is a program for it
 
 	// Trips tells how often each contender goes to the database.

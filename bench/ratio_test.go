@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +17,12 @@ var raceDetector bool
 // tries is how often a run may come out badly before the test believes it: this machine may be busy with other things.
 const tries = 4
 
-// What a change may not fall below: a third of what docs/performance.md aims at. Half is what a sale only just reaches today,
-// and a busy machine should be no reason.
-func TestRatiosStayAboveAThirdOfTheirTargets(t *testing.T) { //nolint:paralleltest // others beside it would be measured as well
+// What a change may not fall below: half of what docs/performance.md aims at.
+func TestRatiosStayAboveHalfOfTheirTargets(t *testing.T) { //nolint:paralleltest // others beside it would be measured as well
 	if raceDetector {
 		t.Skip("skipped: the race detector slows the service down and the database not, so their ratio says nothing; .ci/run takes this test without it")
 	}
+	asTheProgram(t)
 	ctx := t.Context()
 	url, stop, err := OwnDatabase(ctx, "", false)
 	require.NoError(t, err)
@@ -34,7 +35,10 @@ func TestRatiosStayAboveAThirdOfTheirTargets(t *testing.T) { //nolint:parallelte
 			Only: []string{"limit", "reserve", "http", "convert", "refuse"}, MaxConns: 8, Seed: 1,
 		})
 		require.NoError(t, err)
-		if missed = belowAThird(report); len(missed) == 0 {
+		missed = belowHalf(report)
+		t.Logf("in process %+v, over HTTP %+v, sales %+v, a refusal's processor time %+v", *report.ratio("reserve", 0, 0),
+			*report.ratio("http", 0, 0), *report.ratio("convert", 0, 0), *report.cpuRatio("refuse"))
+		if len(missed) == 0 {
 			return
 		}
 		t.Logf("missed: %v", missed)
@@ -48,6 +52,7 @@ func TestRatiosStayBesideAHistory(t *testing.T) { //nolint:paralleltest // other
 	if raceDetector {
 		t.Skip("skipped: the race detector slows the service down and the database not, so their ratio says nothing; .ci/run takes this test without it")
 	}
+	asTheProgram(t)
 	ctx := t.Context()
 	var missed []string
 	for range tries {
@@ -73,21 +78,28 @@ func TestRatiosStayBesideAHistory(t *testing.T) { //nolint:paralleltest // other
 	require.Empty(t, missed, "every time")
 }
 
-// belowAThird is what of a report is below a third of its target.
-func belowAThird(r *Report) []string {
+// asTheProgram collects garbage as seldom as the program does (gcPercent in cmd/allocator).
+func asTheProgram(t *testing.T) {
+	t.Helper()
+	before := debug.SetGCPercent(400)
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+}
+
+// belowHalf is what of a report is below half of its target.
+func belowHalf(r *Report) []string {
 	var missed []string
 	for _, least := range []struct {
-		name  string
-		third float64
-		seen  *Spread
+		name string
+		half float64
+		seen *Spread
 	}{
-		{"reservations in process, of the limit", 0.60 / 3, r.ratio("reserve", 0, 0)},
-		{"reservations over HTTP, of the limit", 0.45 / 3, r.ratio("http", 0, 0)},
-		{"sales of held servers, of the limit", 0.50 / 3, r.ratio("convert", 0, 0)},
-		{"processor time of a reservation, of a refusal", 1.0 / 3 / 3, inverse(r.cpuRatio("refuse"))},
+		{"reservations in process, of the limit", 0.60 / 2, r.ratio("reserve", 0, 0)},
+		{"reservations over HTTP, of the limit", 0.45 / 2, r.ratio("http", 0, 0)},
+		{"sales of held servers, of the limit", 0.50 / 2, r.ratio("convert", 0, 0)},
+		{"processor time of a reservation, of a refusal", 1.0 / 3 / 2, inverse(r.cpuRatio("refuse"))},
 	} {
-		if least.seen == nil || least.seen.Median < least.third {
-			missed = append(missed, fmt.Sprintf("%s: at least %.2f, seen %+v", least.name, least.third, least.seen))
+		if least.seen == nil || least.seen.Median < least.half {
+			missed = append(missed, fmt.Sprintf("%s: at least %.2f, seen %+v", least.name, least.half, least.seen))
 		}
 	}
 	return missed

@@ -24,7 +24,20 @@ type run struct {
 
 	redis *redisServer // nil: there is none here
 
+	large bool // this inventory is measured in part
+
 	done, total int // turns of contenders, for the progress
+}
+
+// largeInventory is where reading a catalog takes so long that not every contender can have one of its own.
+const largeInventory = 500_000
+
+// ofLarge is what is measured of an inventory that is larger than that, beside smaller ones.
+var ofLarge = []string{"limit", "reserve", "convert", "start", "memory", "evaluate"}
+
+// wants tells whether a contender or measure of this name is to be measured on this inventory.
+func (r *run) wants(name string) bool {
+	return r.Options.wants(name) && (!r.large || slices.Contains(ofLarge, name))
 }
 
 // Run measures on an empty database, which it fills and empties again. Interrupted by ctx it returns what has been
@@ -86,6 +99,7 @@ func (r *run) startRedis(ctx context.Context) (stop func()) {
 
 // stage measures on one inventory, in each state of it.
 func (r *run) stage(ctx context.Context, n int) error {
+	r.large = n > largeInventory && len(r.Servers) > 1
 	r.tell(r.done, r.total, fmt.Sprintf("loading %d servers", n))
 	w, err := newWorld(ctx, r.admin, r.url, n, r.Options)
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *scene) untouched() {
 		require.Equal(s.t, "held", s.state(s.hold.ID))
 		require.Equal(s.t, s.version, one[int64](s.world, `SELECT max(version) FROM reservations`))
 	}
-	for _, table := range []string{"reservations", "occupancy", "events", "decisions"} {
+	for _, table := range []string{"reservations", "occupancy", "event_feed", "decisions"} {
 		require.Equal(s.t, rows, one[int](s.world, `SELECT count(*) FROM `+table), table)
 	}
 	require.Zero(s.t, one[int](s.world, `SELECT count(*) FROM bindings`))

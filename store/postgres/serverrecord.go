@@ -85,16 +85,12 @@ func decodeServer(frozen []byte) (inventory.Server, error) {
 	if r.V != recordVersion {
 		return inventory.Server{}, fmt.Errorf("%w (shape %d)", errRecordVersion, r.V)
 	}
-	id, err := uuid.Parse(r.ID)
-	if err != nil {
-		return inventory.Server{}, fmt.Errorf("the id of a frozen server cannot be read: %w", err)
-	}
 	price, err := r.price()
 	if err != nil {
 		return inventory.Server{}, fmt.Errorf("the price of a frozen server cannot be read: %w", err)
 	}
 	return inventory.Server{
-		ID: inventory.ServerID(formatID(serverIDPrefix, id)), Source: r.Source, ExternalID: r.ExternalID, Name: r.Name, Serial: r.Serial,
+		ID: r.id(), Source: r.Source, ExternalID: r.ExternalID, Name: r.Name, Serial: r.Serial,
 		Site: r.Site, Rack: r.Rack, Position: r.Position, Manufacturer: r.Manufacturer, Model: r.Model,
 		CPU: inventory.CPU{
 			Vendor: r.CPUVendor, Model: r.CPUModel, Sockets: r.CPUSockets, Cores: r.CPUCores, Threads: r.CPUThreads,
@@ -106,6 +102,15 @@ func decodeServer(frozen []byte) (inventory.Server, error) {
 		State: inventory.State(r.State), StateReason: r.StateReason, Version: r.Version,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}, nil
+}
+
+// id writes the id as the rest of the program does; what is none, in a row of somebody's own making, stays as it is.
+func (r *serverRecord) id() inventory.ServerID {
+	id, err := uuid.Parse(r.ID)
+	if err != nil {
+		return inventory.ServerID(r.ID)
+	}
+	return inventory.ServerID(formatID(serverIDPrefix, id))
 }
 
 // price is nil when it was unknown.

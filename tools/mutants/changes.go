@@ -94,8 +94,13 @@ var changeMutants = []mutant{
 		stores, "TestOldMonthsAreDropped",
 	},
 	{
+		"a decision is its event", "8", core,
+		"FROM decisions WHERE outcome = 'reserved'", "FROM decisions WHERE outcome = 'nothing'",
+		races, "TestBrokenConversionLeavesTheHold",
+	},
+	{
 		"reason frozen", "8", core,
-		"CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE ON reservations", "CREATE TRIGGER reservations_reason_frozen BEFORE UPDATE OF unit ON reservations",
+		"BEFORE UPDATE OF reason, requirements, server, decision_id, fingerprint ON reservations", "BEFORE UPDATE OF unit ON reservations",
 		races, "TestEveryNamedRuleIsRefused",
 	},
 	{

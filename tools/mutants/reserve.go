@@ -65,7 +65,7 @@ var reserveMutants = []mutant{
 	},
 	{
 		"hold limit at once", "5", atOnce,
-		"AND ($8::text IS NULL OR policy.hold_limit > ` + openHoldsSQL(\"$8\") + `)) fit", ") fit",
+		"AND ($8::text IS NULL OR policy.hold_limit > ` + openHoldsSQL(\"$8\") + `)", "AND ($8::text IS NULL OR policy.hold_limit > 0)",
 		races, "TestAtOnceEverythingOrNothing",
 	},
 	{
@@ -136,7 +136,7 @@ var reserveMutants = []mutant{
 	},
 	{
 		"no_capacity only when nothing fits", "5", "allocation/catalog_overview.go",
-		"if k.nFree > 0 {", "if k.nFree > 1 {",
+		"eligible += k.nFree", "eligible += max(k.nFree-1, 0)",
 		races, "TestTwoKindsOfRefusal",
 	},
 	{
