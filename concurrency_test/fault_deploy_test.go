@@ -157,8 +157,8 @@ ALTER TABLE reservations ADD COLUMN of_the_next_release integer NOT NULL DEFAULT
 CREATE INDEX of_the_next_release ON reservations (organization_id, created_at);
 `), 0o600))
 	binary := filepath.Join(t.TempDir(), "allocator")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "./cmd/allocator")
-	build.Dir = copied
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "./cmd/allocator") // as make build does, whose parts it can use
+	build.Dir, build.Env = copied, append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return binary

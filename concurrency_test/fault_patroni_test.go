@@ -206,53 +206,73 @@ func (m *member) signal(s syscall.Signal) {
 	}
 }
 
-// Patroni keeps the cluster. Its leader's machine hangs, and the synchronous standby takes over; nothing that was
-// acknowledged is lost. When the old leader's machine goes on, it does not go on writing. Without etcd nobody may write,
-// and callers are told so; with it back all goes on.
+// Patroni keeps the cluster, and nothing that was acknowledged is lost. Its leader's machine hangs, and the synchronous
+// standby takes over; when the old leader's machine goes on, it does not go on writing. Without etcd nobody may write, and
+// callers are told so; with it back all goes on.
 //
 // Requirements: R03. Faults: F-F4.
 func TestPatroni(t *testing.T) {
 	t.Parallel()
 	onlyLong(t)
-	p := newPatroni(t)
-	leader := p.elected(1)
-	admin, err := pgx.Connect(t.Context(), p.url("postgres"))
-	require.NoError(t, err)
-	_, err = admin.Exec(t.Context(), `CREATE DATABASE faults`)
-	require.NoError(t, err)
-	require.NoError(t, admin.Close(t.Context()))
-	pool, err := postgres.Open(t.Context(), p.url("faults"), postgres.PoolOptions{})
-	require.NoError(t, err)
-	require.NoError(t, migrations.Up(t.Context(), pool, slog.New(slog.DiscardHandler)))
-	pool.Close()
-	w := worldAt(t, p.url("faults"), 2000)
-	l := w.underLoad(p.url("faults"), 2, 2)
-	l.until(30, toldHeld)
+	for name, happens := range map[string]func(p *patroni, l *load) (tried string){
+		"its leader is frozen": leaderIsFrozen,
+		"etcd is away":         etcdIsAway,
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // two clusters at once would be slow to elect
+			p := newPatroni(t)
+			w := p.world()
+			l := w.underLoad(p.url("faults"), 2, 2)
+			l.until(30, toldHeld)
+			tried := happens(p, l)
+			w.at(p.url("faults"))
+			require.Empty(t, l.lost(), "acknowledged, and gone")
+			w.sound()
+			t.Logf("tried: %s, %d acknowledgements, none lost (%s)", tried, len(l.acks), l)
+		})
+	}
+}
 
+// world is a database of the cluster with servers to sell.
+func (p *patroni) world() *world {
+	p.t.Helper()
+	p.elected(1)
+	admin, err := pgx.Connect(p.t.Context(), p.url("postgres"))
+	require.NoError(p.t, err)
+	_, err = admin.Exec(p.t.Context(), `CREATE DATABASE faults`)
+	require.NoError(p.t, err)
+	require.NoError(p.t, admin.Close(p.t.Context()))
+	pool, err := postgres.Open(p.t.Context(), p.url("faults"), postgres.PoolOptions{})
+	require.NoError(p.t, err)
+	require.NoError(p.t, migrations.Up(p.t.Context(), pool, slog.New(slog.DiscardHandler)))
+	pool.Close()
+	return worldAt(p.t, p.url("faults"), 2000)
+}
+
+func leaderIsFrozen(p *patroni, l *load) string {
+	leader := p.elected(1)
 	leader.signal(syscall.SIGSTOP)
 	frozen := time.Now()
 	l.until(20, toldHeld)
 	window := time.Since(frozen)
 	follower := p.elected(0)
-	require.NotEqual(t, leader.name, follower.name)
+	require.NotEqual(p.t, leader.name, follower.name)
 	leader.signal(syscall.SIGCONT)
-	require.Eventually(t, func() bool {
-		follows, err := ask[bool](t.Context(), leader, `SELECT pg_is_in_recovery()`)
+	require.Eventually(p.t, func() bool {
+		follows, err := ask[bool](p.t.Context(), leader, `SELECT pg_is_in_recovery()`)
 		return err == nil && follows
 	}, 2*patience, 100*time.Millisecond, "the old leader does not follow")
 	p.elected(1)
-
 	l.until(10, toldHeld)
+	return fmt.Sprintf("1 leader frozen (others sold again after %s)", window.Round(time.Second))
+}
+
+func etcdIsAway(p *patroni, l *load) string {
 	p.etcd.signal(syscall.SIGSTOP)
 	l.until(20, toldNothing)
 	p.etcd.signal(syscall.SIGCONT)
 	p.elected(1)
 	l.until(20, toldHeld)
-	w.at(p.url("faults"))
-	require.Empty(t, l.lost(), "acknowledged, and gone")
-	w.sound()
-	t.Logf("tried: 1 leader frozen (others sold again after %s), etcd away once, %d acknowledgements, none lost (%s)",
-		window.Round(time.Second), len(l.acks), l)
+	return "etcd away once"
 }
 
 // ward is a process that ends with the test, and with the test's own process.

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"time"
 )
 
 // testRows are tests of the repository, some in a longer form than `make test` has.
@@ -28,11 +27,12 @@ var testRows = []row{
 	{"fault F-F2: a synchronous standby takes over", race("TestSynchronousStandbyTakesOver")},
 	{"fault F-F2: the synchronous standby is away", race("TestNothingIsAcknowledgedWithoutTheSynchronousStandby")},
 	{"fault F-F3: the old primary comes back", race("TestOldPrimaryComesBack")},
-	{"fault F-F4: Patroni's leader is frozen, etcd is away", raceWithin(2*bound, "TestPatroni", "CONCURRENCY_LONG=1")},
+	{"fault F-F4: Patroni's leader is frozen", race(part("TestPatroni", "its leader is frozen"), "CONCURRENCY_LONG=1")},
+	{"fault F-F4: Patroni's etcd is away", race(part("TestPatroni", "etcd is away"), "CONCURRENCY_LONG=1")},
 	{"fault F-F5: a standby that is behind is asked", race("TestStandbyDecidesNothing")},
 	{"fault F-F6: the wait for a standby is cut off", race("TestCommitWhoseWaitForTheStandbyIsCutOff")},
 	{"fault F-C3: the service is asked to stop under load", race("TestServiceAskedToStopUnderLoad")},
-	{"fault F-C3: rolling restarts behind a balancer", raceWithin(2*bound, "TestRollingRestarts", "CONCURRENCY_ROUNDS=5")},
+	{"fault F-C3: rolling restarts behind a balancer", race("TestRollingRestarts", "CONCURRENCY_ROUNDS=2")},
 	{"fault F-C4: PostgreSQL is stopped without ceremony", race("TestPostgresStoppedWithoutCeremony", "CONCURRENCY_ROUNDS=8")},
 	{"fault F-C10: the service runs out of memory", race("TestServiceOutOfMemory")},
 	{"fault F-S1: the disk is full", race("TestDiskFull")},
@@ -48,7 +48,7 @@ var testRows = []row{
 	{"fault F-L4: callers that come again at once", race("TestRetryStorm", "CONCURRENCY_ROUNDS=15")},
 	{"fault F-L6: an old snapshot is kept", race("TestOldSnapshotIsKept", "CONCURRENCY_CYCLES=1500")},
 	{"fault F-D2: migrations are killed", race("TestMigrationKilled", "CONCURRENCY_ROUNDS=8")},
-	{"fault F-D3: rolled out and back under load", raceWithin(2*bound, "TestRollingUpgradeAndBack", "CONCURRENCY_LONG=1")},
+	{"fault F-D3: rolled out and back under load", race("TestRollingUpgradeAndBack", "CONCURRENCY_LONG=1")},
 	{"fault F-D7: a backup is restored", race("TestBackupRestored")},
 	{"fault F-D1: processes that migrate at once", race("TestServicesThatMigrateAtOnce", "CONCURRENCY_ROUNDS=15")},
 }
@@ -56,16 +56,6 @@ var testRows = []row{
 // race runs a test of concurrency_test. The race detector is left to `make test`, so that more is tried in the same
 // time. A setting NAME=value asks for a longer form.
 func race(test string, settings ...string) func(ctx context.Context) result {
-	return raceWithin(bound, test, settings...)
-}
-
-// schedules runs one group of the schedules of operations.
-func schedules(group string) func(ctx context.Context) result {
-	return race("TestEverySchedule)$/^(" + strings.ReplaceAll(group, " ", "_"))
-}
-
-// raceWithin is race with another bound: a cluster manager has time-outs of its own, which come one after the other.
-func raceWithin(bound time.Duration, test string, settings ...string) func(ctx context.Context) result {
 	return func(ctx context.Context) result {
 		binary, err := racesBinary()
 		if err != nil {
@@ -83,6 +73,14 @@ func raceWithin(bound time.Duration, test string, settings ...string) func(ctx c
 		return result{tried: cmp.Or(tried(said), "once"), held: strings.HasSuffix(said, "\nPASS\n"), output: said}
 	}
 }
+
+// schedules runs one group of the schedules of operations.
+func schedules(group string) func(ctx context.Context) result {
+	return race(part("TestEverySchedule", group))
+}
+
+// part names the subtests of a test whose names begin like this.
+func part(test, begin string) string { return test + ")$/^(" + strings.ReplaceAll(begin, " ", "_") }
 
 // skipped is how a test says that it cannot run here, and why.
 var skipped = regexp.MustCompile(`(?m)^    \S+\.go:\d+: (.*)\n--- SKIP: `)
