@@ -112,14 +112,14 @@ type source interface {
 	News(ctx context.Context, org identity.OrganizationID, since Horizon) (News, error)
 }
 
-// news reads what is new. The error is errUnread if nothing is known so far, or if the database is not the one that it
-// was: then nothing that is known counts.
+// news reads what is new. The error is errUnread if nothing is known so far, if the database is not the one that it was
+// (then nothing that is known counts), or if more was changed than one read may bring.
 func (x *index) news(ctx context.Context, from source, org identity.OrganizationID, since Horizon) (News, error) {
 	if since == 0 {
 		return News{}, errUnread
 	}
 	news, err := from.News(ctx, org, since)
-	if err == nil && x.forgetUnless(news.Epoch, news.At) {
+	if err == nil && (news.TooMuch && x.forget() || x.forgetUnless(news.Epoch, news.At)) {
 		return News{}, errUnread
 	}
 	return news, err

@@ -21,6 +21,7 @@ type News struct {
 	Epoch    string    // another one means that the database may have forgotten what it told before
 	Servers  []inventory.Server
 	Holdings []Holding
+	TooMuch  bool // was changed for one read, and this is not all of it
 }
 
 // Holding says what became of one server. Of two about the same server the one with the larger (Fence, Sold, Version)

@@ -73,7 +73,7 @@ func (t *tracked) readEverything(ctx context.Context, org identity.OrganizationI
 	if err != nil {
 		return err
 	}
-	t.apply(start)
+	t.begin(start)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.read = began

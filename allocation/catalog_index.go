@@ -83,10 +83,25 @@ func (x *index) clear() {
 	x.cellAt = map[cell]int32{}
 }
 
-// apply takes in news; what is older than what is known changes nothing.
+// apply takes in news; what is older than what is known changes nothing. News of a read that began before everything was
+// forgotten are no beginning: what they do not tell would be taken for not being there.
 func (x *index) apply(news News) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if news.Horizon != 0 && x.horizon == 0 {
+		return
+	}
+	x.take(news)
+}
+
+// begin takes in where a read of everything began, once all of it is known.
+func (x *index) begin(start News) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.take(start)
+}
+
+func (x *index) take(news News) {
 	x.addServers(news.Servers)
 	for i := range news.Holdings {
 		x.hold(&news.Holdings[i])
@@ -114,6 +129,17 @@ func (x *index) forgetUnless(epoch string, at time.Time) (forgotten bool) {
 	if x.epoch == "" || x.epoch == epoch && x.now.Sub(at) < setBack {
 		return false
 	}
+	return x.forgetAll()
+}
+
+// forget forgets everything.
+func (x *index) forget() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.forgetAll()
+}
+
+func (x *index) forgetAll() bool {
 	x.clear()
 	x.horizon, x.epoch, x.now = 0, "", zeroTime
 	x.roster++

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"allocator/identity"
 	"allocator/inventory"
 	"allocator/reservation"
 )
@@ -36,7 +37,7 @@ func newsOf(facts []Facts) News {
 
 func indexOf(facts []Facts) *index {
 	x := newIndex()
-	x.apply(newsOf(facts))
+	x.begin(newsOf(facts))
 	return x
 }
 
@@ -115,7 +116,7 @@ func TestLatestWordCounts(t *testing.T) {
 				old[i].Server.Memory.MiB, old[i].Server.State = 77, inventory.StatePlanned // an older record
 			}
 		}
-		x.apply(newsOf(old))
+		x.begin(newsOf(old))
 		x.overview(&Requirements{}, "k", MaxScanned+1, nobodyTries) // what is packed now is changed below
 		for _, h := range order {
 			x.apply(News{Holdings: []Holding{h}})
@@ -296,7 +297,7 @@ func TestCatalogForgetsAnotherDatabase(t *testing.T) {
 	x := newIndex()
 	news := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}, Held: true, HeldUntil: 1000}})
 	news.Epoch = "1"
-	x.apply(news)
+	x.begin(news)
 	require.False(t, x.forgetUnless("1", x.now.Add(-setBack/2)), "another read began earlier")
 	require.Equal(t, Horizon(1), x.position())
 	require.True(t, x.forgetUnless("2", x.now))
@@ -304,7 +305,7 @@ func TestCatalogForgetsAnotherDatabase(t *testing.T) {
 	require.Equal(t, CauseInventoryEmpty, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).cause)
 	fresh := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}})
 	fresh.Epoch, fresh.Horizon = "2", 1
-	x.apply(fresh)
+	x.begin(fresh)
 	require.Equal(t, 1, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 }
 
@@ -316,11 +317,11 @@ func TestCatalogForgetsWhenTheClockWasSetBack(t *testing.T) {
 	x := newIndex()
 	news := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}, Held: true, HeldUntil: 1000}})
 	news.Epoch, news.At = "1", time.UnixMicro(1000)
-	x.apply(news)
+	x.begin(news)
 	require.Equal(t, 1, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 	news.At = news.At.Add(-time.Hour)
 	require.True(t, x.forgetUnless("1", news.At))
-	x.apply(news)
+	x.begin(news)
 	require.Zero(t, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 }
 
@@ -388,4 +389,34 @@ func TestFirstReadIsShared(t *testing.T) {
 	require.NotSame(t, first, next)
 	<-next.done
 	require.NoError(t, next.err)
+}
+
+// told is a source that has prepared what it tells.
+type told struct{ news News }
+
+// News implements source.
+func (s told) News(context.Context, identity.OrganizationID, Horizon) (News, error) {
+	return s.news, nil
+}
+
+// More than one read may bring is not taken in part: everything is forgotten and read anew. What a read brings that began
+// before is no beginning then; the servers that it does not tell of would be taken for not being there.
+//
+// Requirements: R38.
+func TestCatalogThatIsFarBehindReadsEverythingAnew(t *testing.T) {
+	t.Parallel()
+	two := []Facts{
+		{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}},
+		{Server: inventory.Server{ID: "srv_2", Site: "b", State: inventory.StateReady}},
+	}
+	x := indexOf(two)
+	ofOne := newsOf(two[:1])
+	_, err := x.news(t.Context(), told{News{TooMuch: true, Horizon: 7, Servers: ofOne.Servers}}, "acme", x.position())
+	require.ErrorIs(t, err, errUnread)
+	require.Zero(t, x.position())
+	x.apply(ofOne) // of a read that began before
+	require.Zero(t, x.position(), "it has to be read in full still")
+	require.Zero(t, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).servers)
+	x.begin(newsOf(two))
+	require.Equal(t, 2, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 }

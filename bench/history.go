@@ -104,9 +104,9 @@ func fillHistory(ctx context.Context, admin *pgxpool.Pool, n int, tell func(done
 	return err
 }
 
-// withHistory measures once more when the tables hold a history, which is written beside the first inventory alone.
+// withHistory measures once more when the tables hold a history, which is written beside the last inventory alone.
 func (r *run) withHistory(ctx context.Context, w *world, conditions Table) error {
-	if r.History == 0 || conditions.Servers != r.Servers[0] {
+	if r.History == 0 || conditions.Servers != r.Servers[len(r.Servers)-1] {
 		return nil
 	}
 	if err := w.warm(ctx, nextRound()); err != nil { // so that there is a decision

@@ -20,7 +20,7 @@ type Options struct {
 	MaxConns    int32         // of the pool that all contenders share
 	Seed        uint64        // equal seeds make equal stocks, orders of contenders and requests
 
-	History  int    // with how many ended reservations beside the first inventory reservations are measured once more
+	History  int    // with how many ended reservations beside the last inventory reservations are measured once more
 	RedisURL string // for what takes a lock in Redis; empty: one is started, if there is a program for it
 
 	// Trips tells how often each contender goes to the database.

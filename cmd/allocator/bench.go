@@ -24,7 +24,7 @@ type benchCmd struct {
 	Duration    time.Duration `name:"duration" default:"2s" placeholder:"TIME" help:"The most that one contender takes in one round."`
 	Repetitions int           `name:"repetitions" default:"5" placeholder:"N" help:"Rounds."`
 	Only        []string      `name:"only" placeholder:"NAME,…" help:"Measure these alone: ${benchNames}."`
-	History     string        `name:"history" default:"0" placeholder:"N" help:"Measure once more with so many ended reservations beside the first inventory, such as 200k."`
+	History     string        `name:"history" default:"0" placeholder:"N" help:"Measure once more with so many ended reservations beside the last inventory, such as 200k."`
 	RedisURL    secret        `name:"redis-url" placeholder:"URL" secret:"" help:"A Redis for what takes a lock there first; without it one is started, if it is installed."`
 	TraceTime   time.Duration `name:"trace-time" default:"5s" placeholder:"TIME" help:"How much of the trace of arrivals is played in each round."`
 	Seed        uint64        `name:"seed" default:"1" placeholder:"N" help:"Equal seeds make equal stocks and requests."`

@@ -26,9 +26,10 @@ const holdingsSinceSQL = `SELECT server_id, fence, false, version, state = 'held
 	FROM reservations WHERE organization_id = $1 AND changed_by >= $2::text::xid8 AND state <> 'converted'
 	UNION ALL
 	SELECT server_id, fence, true, version, ended_at IS NULL, NULL
-	FROM bindings WHERE organization_id = $1 AND changed_by >= $2::text::xid8`
+	FROM bindings WHERE organization_id = $1 AND changed_by >= $2::text::xid8
+	LIMIT $3`
 
-const serversSinceSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 AND s.changed_by >= $2::text::xid8`
+const serversSinceSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 AND s.changed_by >= $2::text::xid8 LIMIT $3`
 
 // Pages go by the id of the server. What holds one at present is all that matters to who begins to look now; ended
 // reservations and bindings do not.
@@ -44,6 +45,10 @@ const (
 
 // feedPage is how many servers a page has: far less than what a statement has time for.
 const feedPage = 10_000
+
+// maxNews is how many changed rows one read of what is new may bring: about half of what a statement has time for. More are
+// changed by an import, or by somebody who tidies up the history of years, and to read everything goes by pages.
+const maxNews = 200_000
 
 // Everything implements allocation.Store. Each page is read by a statement of its own over whatever connection is free, so
 // that no transaction stands open meanwhile. What is changed after the horizon was read may be in a page or not.
@@ -111,7 +116,7 @@ func idAfter(server inventory.ServerID) (uuid.UUID, error) {
 func (r *reserving) News(
 	ctx context.Context, org identity.OrganizationID, since allocation.Horizon,
 ) (news allocation.News, err error) {
-	err = r.send(ctx, newsSteps(&news, org, since)...)
+	err = r.send(ctx, newsSteps(&news, org, since, r.maxNews)...)
 	return news, err
 }
 
@@ -122,23 +127,26 @@ func (a *Allocations) News(
 ) (news allocation.News, err error) {
 	err = inTx(ctx, a.pool, func(_ context.Context, t *tx) error {
 		t.begun = true
-		t.queue = append([]step{{sql: `BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ`}}, newsSteps(&news, org, since)...)
+		t.queue = append([]step{{sql: `BEGIN READ ONLY ISOLATION LEVEL REPEATABLE READ`}}, newsSteps(&news, org, since, a.maxNews)...)
 		return nil // all of it travels with the commit
 	})
 	return news, err
 }
 
-// newsSteps returns the steps that fill news: the horizon first, then the records, then who holds what.
-func newsSteps(news *allocation.News, org identity.OrganizationID, since allocation.Horizon) []step {
-	args := []any{org, strconv.FormatUint(uint64(since), 10)}
+// newsSteps returns the steps that fill news: the horizon first, then the records, then who holds what, up to so many of
+// each.
+func newsSteps(news *allocation.News, org identity.OrganizationID, since allocation.Horizon, most int) []step {
+	args := []any{org, strconv.FormatUint(uint64(since), 10), most + 1}
 	return []step{
 		{sql: horizonSQL, read: oneRow(new(bool), func(row pgx.Rows) error { return scanHorizon(row, news) })},
 		{sql: serversSinceSQL, args: args, read: func(rows pgx.Rows) (err error) {
 			news.Servers, err = collectServers(rows)
+			news.TooMuch = len(news.Servers) > most
 			return err
 		}},
 		{sql: holdingsSinceSQL, args: args, read: func(rows pgx.Rows) (err error) {
 			news.Holdings, err = pgx.CollectRows(rows, scanHolding)
+			news.TooMuch = news.TooMuch || len(news.Holdings) > most
 			return err
 		}},
 	}

@@ -111,6 +111,37 @@ func TestFirstReadLosesNothingBetweenPages(t *testing.T) {
 	}
 }
 
+// When more has changed than one read may bring, everything is read anew, by pages, and whoever asks is answered from that.
+//
+// Requirements: R38.
+func TestMoreNewsThanOneReadMayBring(t *testing.T) {
+	t.Parallel()
+	for what, sql := range map[string]string{
+		"servers":      `UPDATE servers SET site = 'HEL1'`,
+		"reservations": `UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person' WHERE state = 'held'`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			pool := fewServers(t)
+			store := &paging{Allocations: NewAllocations(pool), before: func(int) {}}
+			store.maxNews = 1
+			allocator := store.allocator(t)
+			capacity := func() []allocation.CapacityGroup {
+				got, err := allocator.Capacity(t.Context(), acme, allocation.Grouping{Site: true, Model: true})
+				require.NoError(t, err)
+				return got.Groups
+			}
+			capacity()
+			first := store.pages
+			require.Equal(t, acmeCounts(t, pool), capacity())
+			require.Equal(t, first, store.pages, "nothing is new")
+			execute(t, pool, sql)
+			require.Equal(t, acmeCounts(t, pool), capacity())
+			require.Greater(t, store.pages, first, "read anew")
+		})
+	}
+}
+
 // Pages together are everything, whether the last one is full or not.
 func TestPagesAreEverything(t *testing.T) {
 	t.Parallel()

@@ -17,20 +17,21 @@ type Allocations struct {
 	lists      *listCache
 	statements *statements
 	feedPage   int // servers in a page of Everything
+	maxNews    int // rows of each kind in one read of News
 }
 
 var _ allocation.Store = (*Allocations)(nil)
 
 // NewAllocations makes the store.
 func NewAllocations(pool *pgxpool.Pool) *Allocations {
-	return &Allocations{pool: pool, lists: &listCache{}, statements: &statements{}, feedPage: feedPage}
+	return &Allocations{pool: pool, lists: &listCache{}, statements: &statements{}, feedPage: feedPage, maxNews: maxNews}
 }
 
 // InTx implements allocation.Store.
 func (a *Allocations) InTx(ctx context.Context, fn func(ctx context.Context, tx allocation.Tx) error) error {
 	var r *reserving
 	err := inTx(ctx, a.pool, func(ctx context.Context, t *tx) error {
-		r = &reserving{tx: t, lists: a.lists}
+		r = &reserving{tx: t, lists: a.lists, maxNews: a.maxNews}
 		return fn(ctx, r)
 	})
 	if err == nil {
@@ -43,6 +44,7 @@ func (a *Allocations) InTx(ctx context.Context, fn func(ctx context.Context, tx 
 type reserving struct {
 	*tx
 	lists   *listCache
+	maxNews int
 	written [][]byte // hashes of the lists that this transaction stores
 }
 
