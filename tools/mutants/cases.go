@@ -147,4 +147,19 @@ var caseMutants = []mutant{
 		"&& !t.read.Before(t.lost)", "",
 		"allocation", "TestOutdatedWhileItIsRead",
 	},
+	{
+		"catalog: far behind, everything is read anew", "5", "allocation/catalog.go",
+		"news.TooMuch && x.forget() || ", "",
+		"allocation", "TestCatalogThatIsFarBehindReadsEverythingAnew",
+	},
+	{
+		"catalog: news of an older read are no beginning", "5", "allocation/catalog_index.go",
+		"if news.Horizon != 0 && x.horizon == 0 {", "if news.Horizon != 0 && x.horizon == 0 && x.filling {",
+		"allocation", "TestCatalogThatIsFarBehindReadsEverythingAnew",
+	},
+	{
+		"catalog: a read that was cut is noticed", "5", "store/postgres/catalog_feed.go",
+		"news.TooMuch = len(news.Servers) > most", "news.TooMuch = false",
+		stores, "TestMoreNewsThanOneReadMayBring",
+	},
 }
