@@ -62,32 +62,47 @@ const maxBehind = 2 * time.Second
 // bringUp was called; of requests that wait for that together, one reads for all.
 func (t *tracked) bringUp(ctx context.Context, maxAge time.Duration, read Feed) error {
 	called := time.Now() //nolint:forbidigo // the age of what is in memory is no deadline of a reservation
-	if t.readSince(called.Add(-maxAge)) {
-		return nil
-	}
-	select {
-	case t.reading <- struct{}{}:
-		return t.readNow(ctx, read)
-	default:
-	}
-	if maxAge > 0 && t.readSince(called.Add(-maxBehind)) {
-		return nil
+	if done, err := t.bringUpAtOnce(ctx, called, maxAge, read); done {
+		return err
 	}
 	select {
 	case t.reading <- struct{}{}: // the sibling has finished
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	defer func() { <-t.reading }()
 	if t.readSince(called.Add(-maxAge)) {
-		<-t.reading
 		return nil
 	}
 	return t.readNow(ctx, read)
 }
 
-// readNow is called by the one that has t.reading.
+// bringUpInTx is bringUp for one that reads in a transaction of its own. It does not wait for a sibling, who may be waiting
+// for its connection.
+func (t *tracked) bringUpInTx(ctx context.Context, maxAge time.Duration, read Feed) error {
+	called := time.Now() //nolint:forbidigo // likewise
+	if done, err := t.bringUpAtOnce(ctx, called, maxAge, read); done {
+		return err
+	}
+	return t.readNow(ctx, read)
+}
+
+// bringUpAtOnce is done unless a sibling is reading what the caller must know.
+func (t *tracked) bringUpAtOnce(ctx context.Context, called time.Time, maxAge time.Duration, read Feed) (done bool, err error) {
+	if t.readSince(called.Add(-maxAge)) {
+		return true, nil
+	}
+	select {
+	case t.reading <- struct{}{}:
+		defer func() { <-t.reading }()
+		return true, t.readNow(ctx, read)
+	default:
+		return maxAge > 0 && t.readSince(called.Add(-maxBehind)), nil
+	}
+}
+
+// readNow reads what is new.
 func (t *tracked) readNow(ctx context.Context, read Feed) error {
-	defer func() { <-t.reading }()
 	began := time.Now() //nolint:forbidigo // the age of what is in memory is no deadline of a reservation
 	news, err := read(ctx, t.position())
 	if err != nil {
@@ -96,7 +111,9 @@ func (t *tracked) readNow(ctx context.Context, read Feed) error {
 	t.apply(news)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.read = began
+	if began.After(t.read) { // else somebody who began later was quicker
+		t.read = began
+	}
 	return nil
 }
 

@@ -118,7 +118,7 @@ func (w *walk) askHoldLimit(ctx context.Context) (*Outcome, error) {
 // firstPass judges the whole inventory, in memory. With nothing eligible the database is read once more before that is
 // believed; then there is nothing to sell.
 func (w *walk) firstPass(ctx context.Context) (*Outcome, error) {
-	if err := w.known.bringUp(ctx, w.catalog.maxAge, w.news); err != nil {
+	if err := w.known.bringUpInTx(ctx, w.catalog.maxAge, w.news); err != nil {
 		return nil, err
 	}
 	w.look()

@@ -3,6 +3,7 @@
 package concurrency_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"allocator/allocation"
+	"allocator/identity"
 	"allocator/reservation"
 	"allocator/store/postgres"
+	"allocator/store/postgres/gate"
 )
 
 // remembering puts the world's allocator on a catalog that reads nothing new by itself for an hour, as another process
@@ -160,4 +163,44 @@ func TestNoHerd(t *testing.T) {
 			w.sound()
 		})
 	}
+}
+
+// asked is a store that tells when it is asked for news outside of any transaction.
+type asked struct {
+	*postgres.Allocations
+
+	news chan struct{}
+}
+
+// News implements allocation.Store.
+func (a *asked) News(ctx context.Context, of identity.OrganizationID, since allocation.Horizon) (allocation.News, error) {
+	select {
+	case a.news <- struct{}{}:
+	default: // nobody wants to know
+	}
+	return a.Allocations.News(ctx, of, since)
+}
+
+// What is new has to be read, and a request that has no connection yet is about to read it. One that has the last
+// connection, in the middle of its walk, does not wait for that: the other waits for its connection.
+//
+// Requirements: R38. Faults: F-L5.
+func TestWalkDoesNotWaitForWhoWaitsForItsConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.servers(1)
+	pool, err := postgres.Open(w.ctx, w.url, postgres.PoolOptions{MaxConns: 1})
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	tokens, err := reservation.ParseTokenKeys(tokenKeys)
+	require.NoError(t, err)
+	store := &asked{postgres.NewAllocations(pool), make(chan struct{})}
+	w.allocator = allocation.New(store, w.release, tokens)
+	w.fill()
+	first := w.paused(gate.ReserveAfterOpen, unfit("first"))
+	w.allocator.Watcher().ServersChanged(org)
+	second := w.begin(w.ctx, request("second"))
+	w.wait(store.news)
+	w.refused(first().outcome, allocation.OutcomeNoCapacity, allocation.CauseNothingMatches)
+	require.Equal(t, allocation.OutcomeReserved, w.receive(second).outcome.Code)
 }

@@ -5,6 +5,7 @@ package concurrency_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -76,10 +77,30 @@ func (w *world) serve(pool *pgxpool.Pool, options ...allocation.Option) {
 	w.t.Helper()
 	tokens, err := reservation.ParseTokenKeys(tokenKeys)
 	require.NoError(w.t, err)
-	// Tests change the inventory by raw SQL, so every request reads what is new.
-	options = append([]allocation.Option{allocation.MaxAge(0)}, options...)
+	options = append(catalogOptions(w.t), options...)
 	w.allocator = allocation.New(postgres.NewAllocations(pool), w.release, tokens, options...)
 	w.reservations = reservation.NewService(postgres.NewReservations(pool), tokens).WatchedBy(w.allocator.Watcher())
+}
+
+// catalogEnv says what the allocators of the tests remember.
+const catalogEnv = "CONCURRENCY_CATALOG"
+
+// catalogOptions say how old it may be. Tests change the inventory by raw SQL, so if nothing is said every request reads
+// what is new. What is promised holds just as well with a catalog that is as old as in production, and with one that never
+// looks by itself; requests walk then, as the tests expect them to: the shortcut has tests of its own.
+func catalogOptions(t *testing.T) []allocation.Option {
+	t.Helper()
+	switch mode := os.Getenv(catalogEnv); mode {
+	case "", "off":
+		return []allocation.Option{allocation.MaxAge(0)}
+	case "on":
+		return []allocation.Option{allocation.WalkAlways()}
+	case "stale":
+		return []allocation.Option{allocation.WalkAlways(), allocation.MaxAge(time.Hour)}
+	default:
+		require.FailNow(t, "unknown", "%s=%s: say on, stale or off", catalogEnv, mode)
+		return nil
+	}
 }
 
 // searching is a pool whose sessions look for every name in the given schema first, the system's own names included.

@@ -162,4 +162,9 @@ var caseMutants = []mutant{
 		"news.TooMuch = len(news.Servers) > most", "news.TooMuch = false",
 		stores, "TestMoreNewsThanOneReadMayBring",
 	},
+	{
+		"catalog: a walk does not wait for who waits for its connection", "-", walk,
+		"w.known.bringUpInTx(", "w.known.bringUp(",
+		races, "TestWalkDoesNotWaitForWhoWaitsForItsConnection",
+	},
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,7 +19,12 @@ const patience = 4 * time.Minute
 func main() {
 	only := flag.String("only", "", "run the mutants whose name contains this")
 	table := flag.Bool("table", false, "print the table of docs/proof.md and run nothing")
+	tests := flag.String("tests", "", "print the tests of this package that see lines, as a pattern for go test, and run nothing")
 	flag.Parse()
+	if *tests != "" {
+		fmt.Println(pattern(*tests))
+		return
+	}
 	if *table {
 		fmt.Print(tableText())
 		return
@@ -30,6 +36,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
+}
+
+// pattern names every test of a package that the table has.
+func pattern(pkg string) string {
+	var names []string
+	for _, m := range all() {
+		if m.pkg == pkg {
+			names = append(names, strings.Split(m.test, "|")...)
+		}
+	}
+	slices.Sort(names)
+	return "^(" + strings.Join(slices.Compact(names), "|") + ")$"
 }
 
 // run takes each mutant through its test and reports those that survived.
