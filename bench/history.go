@@ -55,7 +55,8 @@ const historySQL = `WITH times AS (
 	), decided AS (
 		INSERT INTO decisions SELECT d.*
 		FROM h, pattern, jsonb_populate_record(pattern.decision, jsonb_build_object(
-			'id', h.decision, 'created_at', at, 'order_id', 'history-' || n, 'reservation_id', id, 'server_id', server, 'fence', fence, 'expires_at', until)) d
+			'id', h.decision, 'created_at', at, 'order_id', 'history-' || n, 'reservation_id', id, 'server_id', server,
+			'fence', fence, 'expires_at', until)) d
 	), bound AS (
 		INSERT INTO bindings (organization_id, id, server_id, service_id, reservation_id, order_id, order_line, unit, since, created_at,
 			created_by_kind, decided_at, hold_expires_at, server, fence, ended_at, ended_by_kind, version)

@@ -218,7 +218,7 @@ func TestPatroni(t *testing.T) {
 		"its leader is frozen": leaderIsFrozen,
 		"etcd is away":         etcdIsAway,
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // two clusters at once would be slow to elect
+		t.Run(name, func(t *testing.T) { // one after the other: two clusters at once would be slow to elect
 			p := newPatroni(t)
 			w := p.world()
 			l := w.underLoad(p.url("faults"), 2, 2)

@@ -64,8 +64,10 @@ var saleChecks = []check{
 			SELECT 'reservation ' || r.id FROM reservations r
 			LEFT JOIN (
 				SELECT organization_id, reservation_id, count(*) FILTER (WHERE type = 'reservation.held') AS held,
-					array_agg(type) FILTER (WHERE type IN ('reservation.expired', 'reservation.cancelled', 'reservation.converted')) AS ended
-				FROM event_feed GROUP BY organization_id, reservation_id) e ON (e.organization_id, e.reservation_id) = (r.organization_id, r.id)
+					array_agg(type) FILTER (
+						WHERE type IN ('reservation.expired', 'reservation.cancelled', 'reservation.converted')) AS ended
+				FROM event_feed GROUP BY organization_id, reservation_id) e
+				ON (e.organization_id, e.reservation_id) = (r.organization_id, r.id)
 			WHERE` + kept + ` AND (coalesce(e.held, 0) <> 1
 				OR e.ended IS DISTINCT FROM CASE WHEN r.state <> 'held' THEN ARRAY['reservation.' || r.state] END)`, contact},
 	{"I5", "no refusal said there was nothing while something fitted", `

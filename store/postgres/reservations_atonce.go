@@ -48,7 +48,7 @@ func reserveAtOnceSQL(asked allocation.RuleSet) string {
 	), decided AS (
 		INSERT INTO decisions (` + decisionColumnsWritten + `)
 		SELECT $1, $16, $5, $6, $7, $17, NULL, $4, $2, fence, expires_at, $9, $10, $18, $19, $20, $21, $22, $23 FROM made
-	) SELECT made.*, ` + columnsOfServer + ` FROM made, fit`
+	) SELECT fence, created_at, expires_at, max_expires_at, ` + columnsOfServer + ` FROM made, fit`
 }
 
 // ReserveAtOnce implements allocation.Store.

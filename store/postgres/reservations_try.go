@@ -159,8 +159,9 @@ func judgeArgs(try allocation.Attempt, server, made uuid.UUID, reason []byte) ([
 		return nil, errors.New("a reservation was given a decision's id that no store made")
 	}
 	return []any{
-		try.Organization, server, []byte(try.Wanted.Arguments), made, try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef),
-		try.By.Kind, orNull(try.By.ID), try.Key, try.Fingerprint, try.TokenKey, []byte(try.Wanted.Canonical), reason, decision,
+		try.Organization, server, []byte(try.Wanted.Arguments), made,
+		try.Order.OrderID, try.Order.Line, try.Order.Unit, orNull(try.CustomerRef), try.By.Kind, orNull(try.By.ID),
+		try.Key, try.Fingerprint, try.TokenKey, []byte(try.Wanted.Canonical), reason, decision,
 	}, nil
 }
 
