@@ -142,7 +142,7 @@ func TestSweepGoesOnAfterAJumpOfTheClock(t *testing.T) {
 			id := w.abandoned("after")
 			w.worker("two", nil)
 			w.sweptByWorker(id)
-			w.sound()
+			w.sound("I8 the fence grows per server") // which is told by created_at, and that may have gone back
 		})
 	}
 }
