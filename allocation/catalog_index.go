@@ -132,11 +132,11 @@ func (x *index) forgetUnless(epoch string, at time.Time) (forgotten bool) {
 	return x.forgetAll()
 }
 
-// forget forgets everything.
-func (x *index) forget() bool {
+// forget forgets everything, unless a sibling has done so: what is being read anew already stays.
+func (x *index) forget() (forgotten bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.forgetAll()
+	return x.horizon == 0 || x.forgetAll()
 }
 
 func (x *index) forgetAll() bool {
