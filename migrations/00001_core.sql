@@ -609,9 +609,9 @@ CREATE TRIGGER decision_lists_are_final BEFORE UPDATE OR DELETE ON decision_list
     EXECUTE FUNCTION refuse('A frozen list is written once and stays as it is; whole months are dropped when they are old.');
 
 -- Makes the partitions of the current month and of the given number of months after it, where they are missing, for
--- every table kept by month. Returns how many it made.
+-- every table kept by month. Returns how many it made. Months are those of UTC, whatever the time zone of who asks.
 -- +goose StatementBegin
-CREATE FUNCTION make_month_partitions(months_ahead int) RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION make_month_partitions(months_ahead int) RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT SET timezone = 'UTC' AS $$
 DECLARE
     parent text;
     month  timestamptz;
@@ -619,10 +619,10 @@ DECLARE
 BEGIN
     FOREACH parent IN ARRAY ARRAY ['events', 'decisions', 'decision_lists'] LOOP
         FOR ahead IN 0..months_ahead LOOP
-            month := date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' + make_interval(months => ahead);
-            IF to_regclass(format('%I', parent || to_char(month AT TIME ZONE 'UTC', '_YYYY_MM'))) IS NULL THEN
+            month := date_trunc('month', clock_timestamp()) + make_interval(months => ahead);
+            IF to_regclass(format('%I', parent || to_char(month, '_YYYY_MM'))) IS NULL THEN
                 EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
-                    parent || to_char(month AT TIME ZONE 'UTC', '_YYYY_MM'), parent,
+                    parent || to_char(month, '_YYYY_MM'), parent,
                     uuid_v7_floor(month), uuid_v7_floor(month + interval '1 month'));
                 made := made + 1;
             END IF;
@@ -639,7 +639,8 @@ CREATE FUNCTION decision_retention() RETURNS interval IMMUTABLE LANGUAGE sql RET
 -- month longer: about the turn of a month a decision may refer to a list of the month before. Each drop needs its parent
 -- table for itself for a moment; it waits no longer than requests can, and the next run tries again.
 -- +goose StatementBegin
-CREATE FUNCTION drop_old_months() RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '200ms' AS $$
+CREATE FUNCTION drop_old_months() RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT SET timezone = 'UTC'
+    SET lock_timeout = '200ms' AS $$
 DECLARE
     old     record;
     dropped int := 0;
@@ -650,7 +651,7 @@ BEGIN
         JOIN (VALUES ('events'::regclass, 1), ('decisions', 1), ('decision_lists', 2)) t (parent, months) ON t.parent = i.inhparent
         WHERE c.relname ~ '_[0-9]{4}_[0-9]{2}$'
             AND to_date(right(c.relname, 7), 'YYYY_MM') + make_interval(months => t.months)
-                <= (clock_timestamp() AT TIME ZONE 'UTC') - decision_retention()
+                <= clock_timestamp() - decision_retention()
         ORDER BY c.relname
     LOOP
         EXECUTE format('DROP TABLE %s', old.partition);

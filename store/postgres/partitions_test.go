@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"allocator/allocation"
@@ -66,4 +68,32 @@ func TestOldMonthsAreDropped(t *testing.T) {
 	dropped, err = partitions.DropOld(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, dropped)
+}
+
+// Whoever makes the months makes those of UTC: an operator whose psql is at home in another time zone, too.
+func TestMonthsAreThoseOfUTC(t *testing.T) {
+	t.Parallel()
+	months := func(pool *pgxpool.Pool, change string) (bounds []string) {
+		conn, err := pool.Acquire(t.Context())
+		require.NoError(t, err)
+		defer conn.Release()
+		for _, sql := range []string{
+			change, // a year ahead, so that summer time begins and ends in between
+			`SELECT make_month_partitions(12)`,
+		} {
+			_, err := conn.Exec(t.Context(), sql)
+			require.NoError(t, err, sql)
+		}
+		rows, err := conn.Query(t.Context(), `SELECT relname || ' ' || pg_get_expr(relpartbound, oid) FROM pg_class
+			WHERE relispartition AND relkind = 'r' AND relname ~ '_[0-9]{4}_[0-9]{2}$' ORDER BY relname`)
+		require.NoError(t, err)
+		bounds, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return bounds
+	}
+	home := months(postgrestest.New(t), `SET timezone = 'UTC'`)
+	require.Len(t, home, 39, "this month and twelve more, of three tables")
+	for _, zone := range []string{"America/St_Johns", "Pacific/Auckland", "Pacific/Kiritimati"} {
+		require.Equal(t, home, months(postgrestest.New(t), `SET timezone = '`+zone+`'`), zone)
+	}
 }
