@@ -132,7 +132,7 @@ type source interface {
 // news reads what is new. The error is errUnread if nothing is known so far, if the database is not the one that it was
 // (then nothing that is known counts), or if more was changed than one read may bring.
 func (x *index) news(ctx context.Context, from source, org identity.OrganizationID, since Horizon) (News, error) {
-	if since == 0 {
+	if since.IsZero() {
 		return News{}, errUnread
 	}
 	news, err := from.News(ctx, org, since)
@@ -142,7 +142,7 @@ func (x *index) news(ctx context.Context, from source, org identity.Organization
 	return news, err
 }
 
-// position is where the next read goes on; 0 before the first.
+// position is where the next read goes on; the zero one before the first.
 func (x *index) position() Horizon {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -8,11 +8,28 @@ import (
 )
 
 // Feed reads what the database knows that a catalog does not: what was changed by transactions that were not over at that
-// horizon, which may repeat what is known. It locks nothing.
+// horizon. It locks nothing.
 type Feed func(ctx context.Context, since Horizon) (News, error)
 
-// Horizon is a place in the history of the database: the oldest transaction that was not over when it was read.
-type Horizon uint64
+// Horizon is a place in the history of the database: which transactions were over when it was read. It is those below Next
+// without the open ones. One that stands open for hours is thus asked about by its own number, and not with all that
+// others have changed meanwhile. The zero Horizon is before everything.
+type Horizon struct {
+	Next uint64 // from this number on, none was over
+	Open string // of those below, the ones that were not: their numbers with commas between them
+}
+
+// IsZero tells whether nothing has been read.
+func (h Horizon) IsZero() bool { return h == Horizon{} }
+
+// later tells whether more transactions were over than at the other horizon. Of two with the same Next, a transaction that
+// is open at one of them can only have ended by the other.
+func (h Horizon) later(than Horizon) bool {
+	if h.Next != than.Next {
+		return h.Next > than.Next
+	}
+	return len(h.Open) < len(than.Open)
+}
 
 // News is what one read of a Feed brought.
 type News struct {

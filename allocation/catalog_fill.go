@@ -25,7 +25,7 @@ type filling struct {
 // goes on when the one that began it has no time left, since the next would have to begin anew and would have no more.
 func (a *Allocator) fill(ctx context.Context, org identity.OrganizationID) error {
 	t := a.catalog.tracked(org)
-	if t.position() != 0 {
+	if !t.position().IsZero() {
 		return nil
 	}
 	f := t.startFilling(func() error {
@@ -63,7 +63,7 @@ func (t *tracked) startFilling(read func() error) *filling {
 // readEverything fills the index page by page. Until the last one is in it, nobody looks at it; of a read that fails
 // nothing is kept, for the next one may be of another database.
 func (t *tracked) readEverything(ctx context.Context, org identity.OrganizationID, store Store) error {
-	if t.position() != 0 {
+	if !t.position().IsZero() {
 		return nil // somebody else's has just ended
 	}
 	t.beginFilling()

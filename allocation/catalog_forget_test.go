@@ -19,12 +19,12 @@ func TestCatalogForgetsAnotherDatabase(t *testing.T) {
 	news.Epoch = "1"
 	x.begin(news)
 	require.False(t, x.forgetUnless("1", x.now.Add(-setBack/2)), "another read began earlier")
-	require.Equal(t, Horizon(1), x.position())
+	require.Equal(t, Horizon{Next: 1}, x.position())
 	require.True(t, x.forgetUnless("2", x.now))
 	require.Zero(t, x.position())
 	require.Equal(t, CauseInventoryEmpty, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).cause)
 	fresh := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}})
-	fresh.Epoch, fresh.Horizon = "2", 1
+	fresh.Epoch, fresh.Horizon = "2", Horizon{Next: 1}
 	x.begin(fresh)
 	require.Equal(t, 1, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible)
 }
@@ -65,7 +65,7 @@ func TestCatalogThatIsFarBehindReadsEverythingAnew(t *testing.T) {
 	}
 	x := indexOf(two)
 	ofOne := newsOf(two[:1])
-	_, err := x.news(t.Context(), told{News{TooMuch: true, Horizon: 7, Servers: ofOne.Servers}}, "acme", x.position())
+	_, err := x.news(t.Context(), told{News{TooMuch: true, Horizon: Horizon{Next: 7}, Servers: ofOne.Servers}}, "acme", x.position())
 	require.ErrorIs(t, err, errUnread)
 	require.Zero(t, x.position())
 	x.apply(ofOne) // of a read that began before
@@ -73,11 +73,28 @@ func TestCatalogThatIsFarBehindReadsEverythingAnew(t *testing.T) {
 	require.Zero(t, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).servers)
 	x.beginFilling()
 	page := newsOf(two)
-	page.Horizon = 0
+	page.Horizon = Horizon{}
 	x.apply(page)
-	_, err = x.news(t.Context(), told{News{TooMuch: true}}, "acme", 1) // a sibling's, which began before as well
+	_, err = x.news(t.Context(), told{News{TooMuch: true}}, "acme", Horizon{Next: 1}) // a sibling's, which began before as well
 	require.ErrorIs(t, err, errUnread)
 	x.endFilling(true)
-	x.begin(News{Horizon: 8})
+	x.begin(News{Horizon: Horizon{Next: 8}})
 	require.Equal(t, 2, x.overview(&Requirements{}, "", MaxScanned+1, nobodyTries).eligible, "what was read meanwhile is kept")
+}
+
+// Reads that began one after the other may end in any order: the next goes on from the one that saw more.
+func TestHorizonsAreInTheOrderOfWhatWasOver(t *testing.T) {
+	t.Parallel()
+	inOrder := []Horizon{{}, {Next: 9, Open: "7,8"}, {Next: 9, Open: "8"}, {Next: 9}, {Next: 10, Open: "8,9"}, {Next: 10}, {Next: 11, Open: "10"}}
+	for i, horizon := range inOrder {
+		for j, than := range inOrder {
+			require.Equal(t, i > j, horizon.later(than), "%+v later than %+v", horizon, than)
+		}
+	}
+	x := newIndex()
+	x.begin(News{Horizon: inOrder[3]})
+	x.apply(News{Horizon: inOrder[1]})
+	require.Equal(t, inOrder[3], x.position())
+	x.apply(News{Horizon: inOrder[4]})
+	require.Equal(t, inOrder[4], x.position())
 }

@@ -88,7 +88,7 @@ func (x *index) clear() {
 func (x *index) apply(news News) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if news.Horizon != 0 && x.horizon == 0 {
+	if !news.Horizon.IsZero() && x.horizon.IsZero() {
 		return
 	}
 	x.take(news)
@@ -109,7 +109,9 @@ func (x *index) take(news News) {
 	if news.At.After(x.now) {
 		x.now = news.At
 	}
-	x.horizon = max(x.horizon, news.Horizon)
+	if news.Horizon.later(x.horizon) {
+		x.horizon = news.Horizon
+	}
 	if news.Epoch != "" {
 		x.epoch = news.Epoch
 	}
@@ -136,12 +138,12 @@ func (x *index) forgetUnless(epoch string, at time.Time) (forgotten bool) {
 func (x *index) forget() (forgotten bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.horizon == 0 || x.forgetAll()
+	return x.horizon.IsZero() || x.forgetAll()
 }
 
 func (x *index) forgetAll() bool {
 	x.clear()
-	x.horizon, x.epoch, x.now = 0, "", zeroTime
+	x.horizon, x.epoch, x.now = Horizon{}, "", zeroTime
 	x.roster++
 	return true
 }

@@ -32,7 +32,7 @@ func (a *Allocator) lookNow(ctx context.Context, org identity.OrganizationID, lo
 func (x *index) look(look func(known *index)) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if x.horizon == 0 {
+	if x.horizon.IsZero() {
 		return errUnread
 	}
 	look(x)

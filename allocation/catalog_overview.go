@@ -14,7 +14,7 @@ import (
 func (x *index) overview(wanted *Requirements, key string, most int, busy func(inventory.ServerID) bool) *overview {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	o := &overview{seenAt: x.now, version: x.horizon, servers: len(x.servers)}
+	o := &overview{seenAt: x.now, version: x.horizon.Next, servers: len(x.servers)}
 	pass := x.pass(wanted, key)
 	o.counts = pass.counts()
 	o.ranked, o.eligible = pass.best(most, busy)

@@ -19,7 +19,7 @@ func nobodyTries(inventory.ServerID) bool { return false }
 
 // newsOf is what a feed would tell of these facts.
 func newsOf(facts []Facts) News {
-	news := News{At: time.UnixMicro(0).UTC(), Horizon: 1}
+	news := News{At: time.UnixMicro(0).UTC(), Horizon: Horizon{Next: 1}}
 	for _, f := range facts {
 		if f.Server.Version == 0 {
 			f.Server.Version = 1

@@ -36,7 +36,7 @@ type Decision struct {
 	Text         string          `json:"text"`
 	Requirements json.RawMessage `json:"requirements"`
 	SeenAt       *time.Time      `json:"seen_at,omitempty"`      // of the inventory; nil if it was not looked at
-	SeenVersion  Horizon         `json:"seen_version,omitempty"` // of the catalog that the list came from
+	SeenVersion  uint64          `json:"seen_version,omitempty"` // the Next of the catalog that the list came from
 	Servers      int             `json:"servers"`
 	Eligible     int             `json:"eligible"`
 	Counts       []ReasonCount   `json:"counts"`

@@ -246,14 +246,14 @@ type forgetful struct {
 
 func (f *forgetful) Everything(_ context.Context, _ identity.OrganizationID, page func(News)) (News, error) {
 	all := newsOf(f.facts)
-	all.Horizon = 0 // nobody goes on from the middle
+	all.Horizon = Horizon{} // nobody goes on from the middle
 	page(all)
-	return News{At: time.UnixMicro(1), Horizon: 1, Epoch: fmt.Sprint(f.reads)}, nil
+	return News{At: time.UnixMicro(1), Horizon: Horizon{Next: 1}, Epoch: fmt.Sprint(f.reads)}, nil
 }
 
 func (f *forgetful) News(context.Context, identity.OrganizationID, Horizon) (News, error) {
 	f.reads = min(f.reads+1, 3)
-	return News{At: time.UnixMicro(2), Horizon: 2, Epoch: fmt.Sprint(f.reads)}, nil
+	return News{At: time.UnixMicro(2), Horizon: Horizon{Next: 2}, Epoch: fmt.Sprint(f.reads)}, nil
 }
 
 type alwaysOn struct{}

@@ -11,7 +11,7 @@ import (
 // overview is what the first pass came to, however it was made: from one snapshot or from the catalog.
 type overview struct {
 	seenAt   time.Time
-	version  Horizon
+	version  uint64
 	servers  int
 	eligible int
 	counts   []ReasonCount

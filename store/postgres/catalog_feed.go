@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,22 +15,25 @@ import (
 	"allocator/inventory"
 )
 
-// horizonSQL is read before everything else: what is changed by a transaction that is not over by then is read again
-// the next time.
+// horizonSQL is read before everything else: what is changed by a transaction that is not over by then is read the next
+// time. A snapshot does not count the transaction that takes it among those that are open, but it may go on to change.
 // The epoch changes when a standby takes over (timeline) and when another server answers, restored or restarted.
-const horizonSQL = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text, clock_timestamp(),
+const horizonSQL = `SELECT pg_current_snapshot()::text, coalesce(pg_current_xact_id_if_assigned()::text, ''), clock_timestamp(),
 	left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time()`
+
+// notOver says that a row was changed by a transaction that was not over at the horizon.
+const notOver = `(changed_by >= $2::text::xid8 OR changed_by = ANY ($3::text[]::xid8[]))`
 
 // One statement tells of reservations and bindings together; two would see a free instant in the middle of a correct
 // conversion. A converted reservation says nothing: its binding does.
 const holdingsSinceSQL = `SELECT server_id, fence, false, version, state = 'held', expires_at
-	FROM reservations WHERE organization_id = $1 AND changed_by >= $2::text::xid8 AND state <> 'converted'
+	FROM reservations WHERE organization_id = $1 AND ` + notOver + ` AND state <> 'converted'
 	UNION ALL
 	SELECT server_id, fence, true, version, ended_at IS NULL, NULL
-	FROM bindings WHERE organization_id = $1 AND changed_by >= $2::text::xid8
-	LIMIT $3`
+	FROM bindings WHERE organization_id = $1 AND ` + notOver + `
+	LIMIT $4`
 
-const serversSinceSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 AND s.changed_by >= $2::text::xid8 LIMIT $3`
+const serversSinceSQL = `SELECT ` + serverColumns + ` FROM servers s WHERE s.organization_id = $1 AND ` + notOver + ` LIMIT $4`
 
 // Pages go by the id of the server. What holds one at present is all that matters to who begins to look now; ended
 // reservations and bindings do not.
@@ -136,7 +140,7 @@ func (a *Allocations) News(
 // newsSteps returns the steps that fill news: the horizon first, then the records, then who holds what, up to so many of
 // each.
 func newsSteps(news *allocation.News, org identity.OrganizationID, since allocation.Horizon, most int) []step {
-	args := []any{org, strconv.FormatUint(uint64(since), 10), most + 1}
+	args := []any{org, strconv.FormatUint(since.Next, 10), strings.FieldsFunc(since.Open, func(r rune) bool { return r == ',' }), most + 1}
 	return []step{
 		{sql: horizonSQL, read: oneRow(new(bool), func(row pgx.Rows) error { return scanHorizon(row, news) })},
 		{sql: serversSinceSQL, args: args, read: func(rows pgx.Rows) (err error) {
@@ -153,13 +157,36 @@ func newsSteps(news *allocation.News, org identity.OrganizationID, since allocat
 }
 
 func scanHorizon(row pgx.Row, news *allocation.News) error {
-	var xmin string
-	if err := row.Scan(&xmin, &news.At, &news.Epoch); err != nil {
+	var snapshot, own string
+	if err := row.Scan(&snapshot, &own, &news.At, &news.Epoch); err != nil {
 		return err
 	}
-	horizon, err := strconv.ParseUint(xmin, 10, 64)
-	news.Horizon, news.At = allocation.Horizon(horizon), news.At.UTC()
+	news.At = news.At.UTC()
+	var err error
+	news.Horizon, err = horizonOf(snapshot, own)
 	return err
+}
+
+// horizonOf reads a snapshot as PostgreSQL writes it, "oldest:next:open,open", and the number of the transaction that took
+// it, if it has one.
+func horizonOf(snapshot, own string) (h allocation.Horizon, err error) {
+	parts := strings.Split(snapshot, ":")
+	if len(parts) != 3 {
+		return h, fmt.Errorf("%q is no snapshot", snapshot)
+	}
+	if h.Next, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
+		return h, err
+	}
+	h.Open = parts[2]
+	if own == "" {
+		return h, nil
+	}
+	number, err := strconv.ParseUint(own, 10, 64)
+	if err != nil || number >= h.Next {
+		return h, err
+	}
+	h.Open = strings.TrimPrefix(h.Open+","+own, ",")
+	return h, nil
 }
 
 func scanHolding(row pgx.CollectableRow) (allocation.Holding, error) {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -160,7 +161,7 @@ func TestPagesAreEverything(t *testing.T) {
 			held += len(n.Holdings)
 		})
 		require.NoError(t, err)
-		require.NotZero(t, start.Horizon)
+		require.False(t, start.Horizon.IsZero())
 		require.Len(t, seen, 9)
 		for id, times := range seen {
 			require.Equal(t, 1, times, id)
@@ -230,4 +231,79 @@ func TestFailedFirstReadLeavesNothing(t *testing.T) {
 	got, err := allocator.Capacity(t.Context(), acme, allocation.Grouping{Site: true, Model: true})
 	require.NoError(t, err)
 	require.Equal(t, acmeCounts(t, pool), got.Groups)
+}
+
+// newsAfter reads what is new since then, and moves on.
+func newsAfter(t *testing.T, store *Allocations, since *allocation.Horizon) (servers []string, holdings int) {
+	t.Helper()
+	news, err := store.News(t.Context(), "acme", *since)
+	require.NoError(t, err)
+	for i := range news.Servers {
+		servers = append(servers, news.Servers[i].ExternalID)
+	}
+	slices.Sort(servers)
+	*since = news.Horizon
+	return servers, len(news.Holdings)
+}
+
+// Somebody's transaction stands open for hours, in this database or in another of the server. What others change meanwhile is
+// told once all the same, and what it changed is told when it is over.
+//
+// Requirements: R38. Faults: F-L6.
+func TestNewsAreToldOnceBesideATransactionThatStaysOpen(t *testing.T) {
+	t.Parallel()
+	pool := fewServers(t)
+	store := NewAllocations(pool)
+	slow, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = slow.Exec(t.Context(), `UPDATE servers SET state = 'failed' WHERE external_id = '1'`)
+	require.NoError(t, err)
+	start, err := store.Everything(t.Context(), "acme", func(allocation.News) {})
+	require.NoError(t, err)
+	at := start.Horizon
+	execute(t, pool, `UPDATE servers SET state = 'maintenance', state_reason = 'fan' WHERE external_id = '6'`)
+	execute(t, pool, `UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person' WHERE state = 'held'`)
+	servers, holdings := newsAfter(t, store, &at)
+	require.Equal(t, []string{"6"}, servers)
+	require.Equal(t, 2, holdings)
+	for range 3 {
+		servers, holdings = newsAfter(t, store, &at)
+		require.Empty(t, servers, "told before")
+		require.Zero(t, holdings, "told before")
+	}
+	require.NoError(t, slow.Commit(t.Context()))
+	servers, holdings = newsAfter(t, store, &at)
+	require.Equal(t, []string{"1"}, servers)
+	require.Zero(t, holdings)
+	servers, _ = newsAfter(t, store, &at)
+	require.Empty(t, servers)
+}
+
+// A walk that has changed something reads the news in its own transaction, and goes on to change more. Whoever goes on from
+// what it read is told of that.
+//
+// Requirements: R38.
+func TestNewsOfTheTransactionThatReadsThem(t *testing.T) {
+	t.Parallel()
+	pool := fewServers(t)
+	store := NewAllocations(pool)
+	start, err := store.Everything(t.Context(), "acme", func(allocation.News) {})
+	require.NoError(t, err)
+	at := start.Horizon
+	require.NoError(t, store.InTx(t.Context(), func(ctx context.Context, tx allocation.Tx) error {
+		walk := tx.(*reserving) //nolint:forcetypeassert // it is this package's
+		fail := func(server string) {
+			require.NoError(t, walk.send(ctx, step{sql: `UPDATE servers SET state = 'failed' WHERE external_id = $1`, args: []any{server}}))
+		}
+		fail("1")
+		execute(t, pool, `UPDATE servers SET state = 'failed' WHERE external_id = '7'`) // younger, and over
+		news, err := walk.News(ctx, "acme", at)
+		require.NoError(t, err)
+		require.Len(t, news.Servers, 2)
+		at = news.Horizon
+		fail("2")
+		return nil
+	}))
+	servers, _ := newsAfter(t, store, &at)
+	require.Equal(t, []string{"1", "2"}, servers)
 }

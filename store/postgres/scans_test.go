@@ -86,8 +86,8 @@ func TestPlansOfTheHistoryUseItsIndexes(t *testing.T) {
 	}{
 		"the events of an order":                     {eventsOfOrderSQL, []any{"acme", "past-77"}, "_organization_id_order_id_id_idx", 0},
 		"one decision":                               {decisionSQL, []any{"acme", sold}, "_pkey", 1},
-		"the reservations and bindings that changed": {holdingsSinceSQL, []any{"acme", news, 1000}, "bindings_changed", 0},
-		"the servers that changed":                   {serversSinceSQL, []any{"acme", news, 1000}, "servers_changed", 0},
+		"the reservations and bindings that changed": {holdingsSinceSQL, []any{"acme", news, []string{"17"}, 1000}, "bindings_changed", 0},
+		"the servers that changed":                   {serversSinceSQL, []any{"acme", news, []string{"17"}, 1000}, "servers_changed", 0},
 		"the decisions of an order, newest first": {
 			`SELECT ` + decisionColumns + ` FROM decisions d WHERE d.organization_id = $1 AND d.order_id = ANY ($2::text[]) ORDER BY d.id DESC LIMIT 51`,
 			[]any{"acme", []string{"past-77"}},

@@ -118,6 +118,16 @@ var caseMutants = []mutant{
 		stores, "TestCapacityIsWhatSQLCounts",
 	},
 	{
+		"catalog: news are told once", "5", "store/postgres/catalog_feed.go",
+		"strconv.ParseUint(parts[1], 10, 64)", "strconv.ParseUint(parts[0], 10, 64)",
+		stores, "TestNewsAreToldOnceBesideATransactionThatStaysOpen",
+	},
+	{
+		"catalog: the transaction that reads may go on to change", "5", "store/postgres/catalog_feed.go",
+		`if own == "" {`, `if own != "" || own == "" {`,
+		stores, "TestNewsOfTheTransactionThatReadsThem",
+	},
+	{
 		"catalog: no page is left out", "5", "store/postgres/catalog_feed.go",
 		"if from, err = idAfter(last); err != nil || from == uuid.Nil {", "if from, err = idAfter(last); err == nil {\n\t\t\tfrom, err = idAfter(inventory.ServerID(formatID(serverIDPrefix, from)))\n\t\t}\n\t\tif err != nil || n == a.feedPage {",
 		stores, "TestPagesAreEverything",
@@ -154,7 +164,7 @@ var caseMutants = []mutant{
 	},
 	{
 		"catalog: news of an older read are no beginning", "5", "allocation/catalog_index.go",
-		"if news.Horizon != 0 && x.horizon == 0 {", "if news.Horizon != 0 && x.horizon == 0 && x.filling {",
+		"if !news.Horizon.IsZero() && x.horizon.IsZero() {", "if !news.Horizon.IsZero() && x.horizon.IsZero() && x.filling {",
 		"allocation", "TestCatalogThatIsFarBehindReadsEverythingAnew",
 	},
 	{

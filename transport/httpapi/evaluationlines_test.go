@@ -35,11 +35,11 @@ func (s stock) Everything(ctx context.Context, _ identity.OrganizationID, page f
 		})
 	}
 	page(allocation.News{Servers: all})
-	return s.News(ctx, "", 0)
+	return s.News(ctx, "", allocation.Horizon{})
 }
 
 func (stock) News(context.Context, identity.OrganizationID, allocation.Horizon) (allocation.News, error) {
-	return allocation.News{At: time.UnixMicro(1), Horizon: 1, Epoch: "1"}, nil
+	return allocation.News{At: time.UnixMicro(1), Horizon: allocation.Horizon{Next: 1}, Epoch: "1"}, nil
 }
 
 type on struct{}
