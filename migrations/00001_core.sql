@@ -609,7 +609,8 @@ CREATE TRIGGER decision_lists_are_final BEFORE UPDATE OR DELETE ON decision_list
     EXECUTE FUNCTION refuse('A frozen list is written once and stays as it is; whole months are dropped when they are old.');
 
 -- Makes the partitions of the current month and of the given number of months after it, where they are missing, for
--- every table kept by month. Returns how many it made. Months are those of UTC, whatever the time zone of who asks.
+-- every table kept by month. Returns how many it made. Months are those of UTC, whatever the time zone of who asks. Of
+-- several that find the same one missing, one makes it, and the others wait for that.
 -- +goose StatementBegin
 CREATE FUNCTION make_month_partitions(months_ahead int) RETURNS int LANGUAGE plpgsql SET search_path FROM CURRENT SET timezone = 'UTC' AS $$
 DECLARE
@@ -620,6 +621,8 @@ BEGIN
     FOREACH parent IN ARRAY ARRAY ['events', 'decisions', 'decision_lists'] LOOP
         FOR ahead IN 0..months_ahead LOOP
             month := date_trunc('month', clock_timestamp()) + make_interval(months => ahead);
+            CONTINUE WHEN to_regclass(format('%I', parent || to_char(month, '_YYYY_MM'))) IS NOT NULL;
+            EXECUTE format('LOCK TABLE %I IN SHARE UPDATE EXCLUSIVE MODE', parent);
             IF to_regclass(format('%I', parent || to_char(month, '_YYYY_MM'))) IS NULL THEN
                 EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
                     parent || to_char(month, '_YYYY_MM'), parent,

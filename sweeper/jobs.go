@@ -18,8 +18,8 @@ const (
 	batch = 500
 	// sweepTimeout ends a sweep that hangs; the next one goes on where it stood.
 	sweepTimeout = 50 * time.Second
-	// partitionMonths is how many months ahead of the present one have partitions.
-	partitionMonths = 3
+	// PartitionMonths is how many months ahead of the present one have partitions.
+	PartitionMonths = 3
 )
 
 // Sweeps is what a sweep needs of the reservations.
@@ -93,7 +93,7 @@ type partitionWorker struct {
 
 // Work implements river.Worker.
 func (w *partitionWorker) Work(ctx context.Context, _ *river.Job[PartitionArgs]) error {
-	made, err := w.partitions.MakeMonths(ctx, partitionMonths)
+	made, err := w.partitions.MakeMonths(ctx, PartitionMonths)
 	if made > 0 {
 		w.log.InfoContext(ctx, "month partitions made", "count", made)
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -50,6 +51,30 @@ func (s *served) end(signal syscall.Signal) {
 	s.signal(signal)
 	got := s.wait()
 	require.Equal(s.t, exitDone, got.code, got.stderr)
+}
+
+// A service that stood still for months has this month's partitions before it answers the first request, whatever its jobs do.
+func TestServeMakesTheMonthFirst(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.URL(t)
+	pool := poolOf(t, database)
+	rows, err := pool.Query(t.Context(), `SELECT relname FROM pg_class WHERE relname ~ '^(events|decisions|decision_lists)_[0-9]{4}' AND relkind = 'r'`)
+	require.NoError(t, err)
+	months, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(months), 12)
+	for _, sql := range []string{
+		`DROP TABLE ` + strings.Join(months, ", "),
+		`INSERT INTO river_queue (name, updated_at, paused_at) VALUES ('default', clock_timestamp(), clock_timestamp())`,
+	} {
+		_, err := pool.Exec(t.Context(), sql)
+		require.NoError(t, err, sql)
+	}
+	s := serve(t, database)
+	var there int
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_class WHERE relname = ANY ($1)`, months).Scan(&there))
+	require.GreaterOrEqual(t, there, len(months)-3, "but those of a month that has just ended")
+	s.end(syscall.SIGTERM)
 }
 
 func TestServeOnAnOlderSchemaNamesTheCommand(t *testing.T) {

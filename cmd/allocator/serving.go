@@ -172,6 +172,11 @@ func prepareSchema(ctx context.Context, db *database, migrate bool, log *slog.Lo
 	if err != nil {
 		return err
 	}
+	// A database that stood still for months has no partition for the present one. The daily job would make it a moment too
+	// late: the first request's rows would lie in the default partition and keep the month from being made ever after.
+	if _, err := postgres.NewPartitions(db.pool).MakeMonths(ctx, sweeper.PartitionMonths); err != nil {
+		log.WarnContext(ctx, "the months ahead have no partitions; allocator doctor says what to do", "error", err)
+	}
 	loss, err := postgres.LossOnTakeOver(ctx, db.pool)
 	if loss != "" {
 		log.WarnContext(ctx, "what was acknowledged may be lost", "why", loss)

@@ -13,7 +13,7 @@ type Partitions struct{ pool *pgxpool.Pool }
 func NewPartitions(pool *pgxpool.Pool) *Partitions { return &Partitions{pool: pool} }
 
 // MakeMonths makes what is missing for the present month and those ahead, and says how many partitions it made. Safe to
-// run anywhere at any time.
+// run anywhere at any time, by several at once too.
 func (p *Partitions) MakeMonths(ctx context.Context, ahead int) (made int, err error) {
 	err = p.pool.QueryRow(ctx, `SELECT make_month_partitions($1)`, ahead).Scan(&made)
 	return made, translate(err)

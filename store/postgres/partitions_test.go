@@ -98,6 +98,29 @@ func TestMonthsAreThoseOfUTC(t *testing.T) {
 	}
 }
 
+// Several that find the same months missing, as replicas that start together, make them once: one makes them, the others wait.
+func TestMonthsAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	pool := postgrestest.New(t)
+	for _, name := range []string{"events", "decisions"} {
+		newest := read[string](t, pool, `SELECT relname FROM pg_class WHERE relname ~ $1 AND relkind = 'r' ORDER BY relname DESC LIMIT 1`, "^"+name+"_[0-9]{4}")
+		execute(t, pool, `DROP TABLE `+pgx.Identifier{newest}.Sanitize())
+	}
+	first, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, read[int](t, first, `SELECT make_month_partitions(3)`), 2)
+	made, failed := make(chan int, 1), make(chan error, 1)
+	go func() {
+		n, err := NewPartitions(pool).MakeMonths(t.Context(), 3)
+		failed <- err
+		made <- n
+	}()
+	require.Eventually(t, func() bool { return read[int](t, pool, lockWaiters) == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, first.Commit(t.Context()))
+	require.NoError(t, <-failed)
+	require.Zero(t, <-made)
+}
+
 // firstID is the smallest id of that millisecond.
 func firstID(at time.Time) uuid.UUID {
 	var id uuid.UUID

@@ -89,6 +89,16 @@ var changeMutants = []mutant{
 		stores, "TestMonthsAreThoseOfUTC",
 	},
 	{
+		"of those who make months one does", "8", core,
+		"EXECUTE format('LOCK TABLE %I IN SHARE UPDATE EXCLUSIVE MODE', parent);", "",
+		stores, "TestMonthsAreMadeOnce",
+	},
+	{
+		"the month is there before the first request", "8", "cmd/allocator/serving.go",
+		"_, err := postgres.NewPartitions(db.pool).MakeMonths(ctx, sweeper.PartitionMonths)", "err := error(nil)",
+		"cmd/allocator", "TestServeMakesTheMonthFirst",
+	},
+	{
 		"decisions are kept for their time", "8", core,
 		"<= clock_timestamp() - decision_retention()\n", "<= clock_timestamp()\n",
 		stores, "TestOldMonthsAreDropped",

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,8 +21,12 @@ import (
 // does that nobody else uses in the server's maintenance database.
 const templateLock = 7_316_458_802_231
 
-// templateName is another one for other migrations.
-func templateName() string { return "allocator_template_" + migrations.ContentHash() }
+// templateName is another one for other migrations, and in another month: what is kept of an earlier one lacks the
+// partitions of the present.
+var templateName = sync.OnceValue(func() string { return "allocator_template_" + migrations.ContentHash() + thisMonth() })
+
+// thisMonth is that of UTC, as "_2006_01".
+func thisMonth() string { return time.Now().UTC().Format("_2006_01") }
 
 // ensureTemplate makes the migrated template database unless it is there. Several
 // test binaries may ask the same server at once; one makes it, the others wait.

@@ -9,7 +9,7 @@
 //
 // When there is none of them the test fails; it is never skipped silently.
 //
-// A migrated template database is made once per content of the migrations, and a
+// A migrated template database is made once per content of the migrations and month, and a
 // test's database is a copy of it, dropped when the test ends.
 //
 // The package owns servers and databases of tests. It must not import

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"allocator/migrations"
 	"allocator/store/postgres/embedded"
 )
 
@@ -24,10 +23,10 @@ const (
 )
 
 // prepare returns a data directory with the template database in it, made at
-// most once per content of the migrations and installation of PostgreSQL. To be
+// most once per template and installation of PostgreSQL. To be
 // called under the lock.
 func prepare(ctx context.Context, base string, install embedded.Installation) (string, error) {
-	key := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", migrations.ContentHash(), install.Major, install.Dir))
+	key := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", templateName(), install.Major, install.Dir))
 	prepared := filepath.Join(base, fmt.Sprintf("%s%x", preparedPrefix, key[:8]))
 	removeLeftovers(base, prepared)
 	if _, err := os.Stat(prepared); err == nil {
