@@ -34,7 +34,7 @@ func (e *AlreadyConvertedError) Error() string {
 // Failures of the service itself, which a caller may answer by trying again.
 var (
 	// ErrUnavailable says that the database could not be reached or was too busy; nothing was written.
-	ErrUnavailable = errors.New("the database cannot be reached at the moment, and nothing was changed: try again shortly")
+	ErrUnavailable = errors.New("the database cannot be reached or is too busy at the moment, and nothing was changed: try again shortly")
 	// ErrOutcomeUnknown says that the answer to a commit was lost: the change may stand or not.
 	ErrOutcomeUnknown = errors.New("the connection broke while the change was being stored, so it may or may not have happened: send the same request again, with the same key, to learn which")
 )
