@@ -69,6 +69,17 @@
 #define BUSY_IS_NONE false
 #endif
 
+#ifdef AT_ONCE_WITHOUT_LOCK /* an attempt at once does not ask whether it has got the server's lock */
+#define UNLOCKED true
+#else
+#define UNLOCKED false
+#endif
+#ifdef AT_ONCE_ASKS_NOTHING /* nor whether the key has a reservation, or the order line a server */
+#define ASKS_NOTHING true
+#else
+#define ASKS_NOTHING false
+#endif
+
 /* --- The database --------------------------------------------------------------------------------------------------- */
 
 #define SERVERS 2
@@ -150,13 +161,48 @@ inline publish(r, m, k, l) {
 
 /* --- The processes -------------------------------------------------------------------------------------------------- */
 
-/* One reservation request, DESIGN.md section 3. */
+/* One reservation request, DESIGN.md section 3: at once where nothing stands in the way, else the walk. */
 proctype reserve(byte me; byte k; byte l; bool buys) {
   byte dead = 0, inway = 0; /* holds that this transaction has moved to expired */
   bool can[SERVERS], listed, refused;
   bit m;
 
-  atomic { if :: OF_KEY(k) -> goto done :: else fi };
+  /* At once: one candidate of the catalog, which is a hint, so it may be any; all of it travels in one go. */
+  if :: m = 0 :: m = 1 :: goto walks fi;
+  atomic { /* the locks of key, line and server, each only if the one before was to be had */
+    if :: keyLock[k] == 0 -> keyLock[k] = me; if :: lineLock[l] == 0 -> lineLock[l] = me; if :: lock[m] == 0 -> lock[m] = me :: else fi :: else fi :: else fi
+  };
+  atomic { if :: heldEntry[m] && DEAD(heldEntry[m]) && row[heldEntry[m]].lock == 0 -> inway = heldEntry[m]; row[inway].lock = me; leave(inway) :: else fi };
+  atomic { /* judged by the statement that writes */
+    refused = (lock[m] != me && !UNLOCKED) || out[m] || bound[m] || (heldEntry[m] != 0 && heldEntry[m] != inway);
+    refused = refused || (!ASKS_NOTHING && (OF_KEY(k) || (OF_LINE(l) && OF_LINE(l) != inway)))
+  };
+  if
+  :: !refused -> insert(m, refused);
+     if :: atomic { refused && inway -> stay(inway); inway = 0 } :: else fi /* an index refused: ROLLBACK of everything */
+  :: else
+  fi;
+  if
+  :: atomic { !refused -> /* COMMIT */
+       if :: inway -> gone(inway, expired); inway = 0 :: else fi;
+       publish(me, m, k, l);
+       assert(!out[m]); /* nobody sells what is out of service */
+       if :: lock[m] == me -> lock[m] = 0 :: else fi; keyLock[k] = 0; lineLock[l] = 0;
+       if :: buys -> run convert(me + 10, me) :: else fi;
+       goto done
+     }
+  :: atomic { refused -> /* COMMIT of what was moved out of the way, if anything */
+       if :: inway -> gone(inway, expired); inway = 0 :: else fi;
+       refused = false;
+       if :: lock[m] == me -> lock[m] = 0 :: else fi;
+       if :: keyLock[k] == me -> keyLock[k] = 0 :: else fi;
+       if :: lineLock[l] == me -> lineLock[l] = 0 :: else fi
+     }
+  :: atomic { !refused -> coming[m] = 0; if :: lock[m] == me -> lock[m] = 0 :: else fi; goto died } /* kill -9 */
+  fi;
+
+walks:
+  atomic { m = 0; if :: OF_KEY(k) -> goto done :: else fi };
   atomic { if :: keyLock[k] == 0 -> keyLock[k] = me :: else -> goto refuse fi };
   atomic { if :: lineLock[l] == 0 -> lineLock[l] = me :: else -> goto refuse fi };
   atomic { if :: OF_KEY(k) -> goto answer :: else fi };

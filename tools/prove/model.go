@@ -27,6 +27,7 @@ const (
 	outOfOrder  = "!(out[m])"
 	late        = "!(row[r].passed)"
 	notDead     = "&&row[r].passed)"
+	twoOfAKey   = "row[1].key==row[2].key"
 	unanswered  = "row[2].key==k"
 	freeInstant = "promised[0]"
 	byAnother   = "row[r].token==1"
@@ -51,6 +52,8 @@ var designs = []design{
 	{"wrong: a dead hold in the way is waited for", "RECLAIM", []string{"RECLAIM_WAITS"}, deadlock},
 	{"wrong: a conversion releases and rewrites", "HOLD", []string{"RELEASE_AND_REWRITE"}, freeInstant},
 	{"wrong: the token read before the locks", "HOLD", []string{"TOKEN_BEFORE_LOCK"}, byAnother},
+	{"wrong: at once without the server's lock", "SALE", []string{"AT_ONCE_WITHOUT_LOCK"}, outOfOrder},
+	{"wrong: at once without a question for the key", "KEYS", []string{"AT_ONCE_ASKS_NOTHING"}, twoOfAKey},
 	{"wrong: busy is called sold out", "SALE", []string{"BUSY_IS_SOLD_OUT"}, notSoldOut},
 }
 
