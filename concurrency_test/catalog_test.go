@@ -144,27 +144,6 @@ func TestCatalogMissesNoLateCommit(t *testing.T) {
 	require.Equal(t, map[allocation.Code]int{"site": 2, "state_failed": 1, "state_retired": 1}, counts)
 }
 
-// A hundred callers over two hundred equal servers: nearly all get one at the first try; over ten, exactly ten.
-// Faults: F-L1.
-func TestNoHerd(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ callers, servers, least int }{{100, 200, 97}, {100, 10, 10}} {
-		t.Run(fmt.Sprint(c.callers, " over ", c.servers), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.servers(c.servers)
-			tokens, err := reservation.ParseTokenKeys(tokenKeys)
-			require.NoError(t, err)
-			w.allocator = allocation.New(postgres.NewAllocations(w.pool), w.release, tokens)
-			outcomes := make([]*allocation.Outcome, c.callers)
-			together(c.callers, func(i int) { outcomes[i] = w.reserve(w.ctx, request(fmt.Sprint(i))) })
-			require.GreaterOrEqual(t, tally(outcomes)["reserved"], c.least, tally(outcomes))
-			require.LessOrEqual(t, tally(outcomes)["reserved"], c.servers)
-			w.sound()
-		})
-	}
-}
-
 // asked is a store that tells when it is asked for news outside of any transaction.
 type asked struct {
 	*postgres.Allocations

@@ -1,9 +1,11 @@
-//go:build gates
+//go:build gates && unix
 
 package concurrency_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,22 +40,45 @@ func TestFiveOfOneKeyGiveOneReservation(t *testing.T) {
 	w.sound()
 }
 
-// The same by luck, twenty times: whatever the order, one row, and no loser hears that there is nothing.
+// Fifty callers with one key at once, over three services with pools of their own, again and again: whatever the order,
+// one row; no loser hears that there is nothing, and each that asks again gets the winner's.
 //
 // Requirements: R43. Faults: F-K1.
-func TestFiveOfOneKeyByLuck(t *testing.T) {
+func TestFiftyOfOneKeyOverThreeServices(t *testing.T) {
 	t.Parallel()
+	const callers = 50
+	rounds := int(number(t, roundsEnv, 5))
 	w := newWorld(t)
-	w.servers(4 * 20)
-	for round := range 20 {
-		outcomes := make([]*allocation.Outcome, 5)
-		together(5, func(i int) { outcomes[i] = w.reserve(w.ctx, request(fmt.Sprint(round))) })
+	w.servers(4 * rounds)
+	services := make([]*allocation.Allocator, 3)
+	for i := range services {
+		services[i], _ = w.replica(w.url)
+	}
+	atOnce := 0
+	for round := range rounds {
+		req, outcomes, failures := request(fmt.Sprint(round)), make([]*allocation.Outcome, callers), make([]error, callers)
+		ask := func(i int) { outcomes[i], failures[i] = services[i%len(services)].Reserve(w.ctx, w.caller, req) }
+		together(callers, ask)
+		require.NoError(t, errors.Join(failures...))
 		counts := tally(outcomes)
 		require.Equal(t, 1, counts["reserved"], counts)
-		require.Equal(t, 4, counts["replayed"]+counts["contended/same_key"], counts)
+		require.Equal(t, callers-1, counts["replayed"]+counts["contended/same_key"], counts)
+		atOnce += counts["replayed"]
+		winner := outcomes[slices.IndexFunc(outcomes, func(o *allocation.Outcome) bool { return o.Code == allocation.OutcomeReserved })]
+		for i, o := range outcomes {
+			if o.Code == allocation.OutcomeContended {
+				ask(i)
+			}
+			require.NoError(t, failures[i])
+			require.Equal(t, winner.Reservation.ID, outcomes[i].Reservation.ID)
+			require.Equal(t, winner.HoldToken, outcomes[i].HoldToken)
+		}
+		require.Equal(t, map[string]int{"reserved": 1, "replayed": callers - 1}, tally(outcomes))
 	}
-	require.Equal(t, 20, one[int](w, `SELECT count(*) FROM reservations`))
+	require.Equal(t, rounds, one[int](w, `SELECT count(*) FROM reservations`))
 	w.sound()
+	t.Logf("tried: %d times one key %d times at once, %d answered with the reservation at once, %d when they came again",
+		rounds, callers, atOnce, rounds*(callers-1)-atOnce)
 }
 
 // A request that did not get its key leaves the order line to the sibling that did: taking both by chance, the two
