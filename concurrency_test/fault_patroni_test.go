@@ -31,6 +31,7 @@ import (
 type patroni struct {
 	t       *testing.T
 	dir     string
+	disks   int // MiB of a disk of its own for each member; 0: none has one
 	etcd    *ward
 	members []*member
 	account *syscall.Credential // which PostgreSQL runs as; nil: ours
@@ -42,12 +43,13 @@ type member struct {
 	name string
 	home string
 	port int
+	disk *smallDisk // nil: the data are in home
 	ward *ward
 }
 
 // newPatroni starts one, and returns when it has a leader and a synchronous standby. It takes Debian's packages patroni
-// and etcd-server.
-func newPatroni(t *testing.T) *patroni {
+// and etcd-server, and root if each member is to have a disk of so many MiB.
+func newPatroni(t *testing.T, disks int) *patroni {
 	t.Helper()
 	for _, needed := range []string{"patroni", "etcd"} {
 		if _, err := exec.LookPath(needed); err != nil {
@@ -59,7 +61,7 @@ func newPatroni(t *testing.T) *patroni {
 		t.Skipf("a PostgreSQL of the test's own is needed: %v", err)
 	}
 	dir := postgrestest.Dir(t)
-	p := &patroni{t: t, dir: dir, bin: install.Dir, account: unprivileged(t)}
+	p := &patroni{t: t, dir: dir, disks: disks, bin: install.Dir, account: unprivileged(t)}
 	client, peer := freePort(t), freePort(t)
 	p.etcd = startWard(t, nil, filepath.Join(dir, "etcd.log"), "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", local(client), "--advertise-client-urls", local(client), "--listen-peer-urls", local(peer),
@@ -114,12 +116,12 @@ bootstrap:
     synchronous_mode: true
     postgresql:
       use_pg_rewind: true
-      parameters: {wal_log_hints: "on", max_connections: 60}
+      parameters: {wal_log_hints: "on", max_connections: 60, max_wal_size: 128MB}
   initdb: [{encoding: UTF8}, {locale: C}, data-checksums]
 postgresql:
   listen: "127.0.0.1:%[4]d"
   connect_address: "127.0.0.1:%[4]d"
-  data_dir: %[5]s/pgdata
+  data_dir: %[7]s/pgdata
   bin_dir: %[6]s
   pgpass: %[5]s/pgpass
   authentication:
@@ -134,16 +136,27 @@ func (p *patroni) member(name string, etcd int) *member {
 	p.t.Helper()
 	m := &member{name: name, home: filepath.Join(p.dir, name), port: freePort(p.t)}
 	require.NoError(p.t, os.Mkdir(m.home, 0o700))
-	config := filepath.Join(m.home, "patroni.yml")
-	text := fmt.Sprintf(patroniSettings, name, freePort(p.t), etcd, m.port, m.home, p.bin)
+	config, data := filepath.Join(m.home, "patroni.yml"), m.home
+	if p.disks > 0 {
+		m.disk = newSmallDisk(p.t, p.disks)
+		data = m.disk.mount
+		require.NoError(p.t, os.Chown(m.disk.seen(), int(p.account.Uid), int(p.account.Gid)))
+	}
+	text := fmt.Sprintf(patroniSettings, name, freePort(p.t), etcd, m.port, m.home, p.bin, data)
 	require.NoError(p.t, os.WriteFile(config, []byte(text), 0o600))
 	if p.account != nil {
 		for _, path := range []string{m.home, config} {
 			require.NoError(p.t, os.Chown(path, int(p.account.Uid), int(p.account.Gid)))
 		}
 	}
-	postgrestest.Watch(p.t, m.home)
-	m.ward = startWard(p.t, p.account, filepath.Join(p.dir, name+".log"), "patroni", config)
+	log := filepath.Join(p.dir, name+".log")
+	if m.disk == nil {
+		postgrestest.Watch(p.t, m.home)
+		m.ward = startWard(p.t, p.account, log, "patroni", config)
+		return m
+	}
+	words := append(m.disk.words(), "setpriv", fmt.Sprint("--reuid=", p.account.Uid), fmt.Sprint("--regid=", p.account.Gid), "--clear-groups", "patroni", config)
+	m.ward = startWard(p.t, nil, log, words[0], words[1:]...)
 	return m
 }
 
@@ -208,22 +221,27 @@ func (m *member) signal(s syscall.Signal) {
 
 // Patroni keeps the cluster, and nothing that was acknowledged is lost. Its leader's machine hangs, and the synchronous
 // standby takes over; when the old leader's machine goes on, it does not go on writing. Without etcd nobody may write, and
-// callers are told so; with it back all goes on.
+// callers are told so; with it back all goes on. While the leader's disk is full nobody is told that anything is
+// sold, and with room again all goes on.
 //
 // Requirements: R03. Faults: F-F4.
 func TestPatroni(t *testing.T) {
 	t.Parallel()
 	onlyLong(t)
-	for name, happens := range map[string]func(p *patroni, l *load) (tried string){
-		"its leader is frozen": leaderIsFrozen,
-		"etcd is away":         etcdIsAway,
+	for name, c := range map[string]struct {
+		disks   int
+		happens func(p *patroni, l *load) (tried string)
+	}{
+		"its leader is frozen":      {0, leaderIsFrozen},
+		"etcd is away":              {0, etcdIsAway},
+		"its leader's disk is full": {400, leaderHasNoRoom},
 	} {
 		t.Run(name, func(t *testing.T) { // one after the other: two clusters at once would be slow to elect
-			p := newPatroni(t)
+			p := newPatroni(t, c.disks)
 			w := p.world()
 			l := w.underLoad(p.url("faults"), 2, 2)
 			l.until(30, toldHeld)
-			tried := happens(p, l)
+			tried := c.happens(p, l)
 			w.at(p.url("faults"))
 			require.Empty(t, l.lost(), "acknowledged, and gone")
 			w.sound()
@@ -273,6 +291,24 @@ func etcdIsAway(p *patroni, l *load) string {
 	p.elected(1)
 	l.until(20, toldHeld)
 	return "etcd away once"
+}
+
+// leaderHasNoRoom finds that Patroni, as of version 3, does not let another lead: it starts the leader again and again. So
+// nothing is sold until somebody makes room.
+func leaderHasNoRoom(p *patroni, l *load) string {
+	leader := p.elected(1)
+	ballast := leader.disk.fill()
+	require.Eventually(p.t, func() bool { // so that room for the log is needed soon
+		_, err := ask[string](p.t.Context(), leader, `SELECT pg_switch_wal()::text FROM pg_logical_emit_message(true, 'fault', repeat('x', 100000))`)
+		return err != nil
+	}, patience, 10*time.Millisecond)
+	l.until(20, toldNothing)
+	require.NoError(p.t, os.Remove(ballast))
+	freed := time.Now()
+	l.until(20, toldHeld)
+	window := time.Since(freed)
+	p.elected(1)
+	return fmt.Sprintf("1 leader without room (sold again %s after there was some)", window.Round(time.Second))
 }
 
 // ward is a process that ends with the test, and with the test's own process.
