@@ -68,7 +68,7 @@ func (t *tracked) readEverything(ctx context.Context, org identity.OrganizationI
 	}
 	t.beginFilling()
 	began := time.Now() //nolint:forbidigo // the age of what is in memory is no deadline of a reservation
-	start, err := store.Everything(ctx, org, t.apply)
+	start, err := t.applyPages(func(page func(News)) (News, error) { return store.Everything(ctx, org, page) })
 	t.endFilling(err == nil)
 	if err != nil {
 		return err
@@ -78,6 +78,21 @@ func (t *tracked) readEverything(ctx context.Context, org identity.OrganizationI
 	defer t.mu.Unlock()
 	t.read = began
 	return nil
+}
+
+// applyPages takes in one page while the next is read.
+func (t *tracked) applyPages(read func(page func(News)) (News, error)) (News, error) {
+	pages, applied := make(chan News), make(chan struct{})
+	go func() {
+		defer close(applied)
+		for page := range pages {
+			t.apply(page)
+		}
+	}()
+	start, err := read(func(page News) { pages <- page })
+	close(pages)
+	<-applied
+	return start, err
 }
 
 // beginFilling puts off what is done once for each kind.

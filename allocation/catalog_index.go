@@ -64,6 +64,7 @@ type index struct {
 	epoch   string
 	filling bool              // the first read is under way
 	grown   map[int32][]int32 // by kind: the servers that came meanwhile
+	key     kindKey           // where keys of kinds are built
 	roster  uint64            // grows whenever a server comes, or changes its kind or its name
 
 	judged judgments
@@ -192,12 +193,12 @@ func (x *index) growAll(grown map[int32][]int32) {
 }
 
 func (x *index) kindOf(s *inventory.Server) int32 {
-	key := keyOf(s)
-	k, known := x.kindAt[key]
+	key := x.key.of(s)
+	k, known := x.kindAt[string(key)]
 	if !known {
 		shared := common(*s)
 		k = int32(len(x.kinds)) //nolint:gosec // fewer than servers
-		x.kindAt[key] = k
+		x.kindAt[string(key)] = k
 		x.kinds = append(x.kinds, &kind{facts: Facts{Server: shared}, size: shared.Size(), cell: x.cellOf(s)})
 	}
 	return k

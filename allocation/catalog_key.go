@@ -1,25 +1,28 @@
 package allocation
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
 	"allocator/inventory"
 )
 
-// kindKey is equal for servers that only what is their own tells apart. Texts cannot contain its separator.
-type kindKey []byte
+// kindKey builds keys that are equal for servers that only what is their own tells apart, one after the other in the same
+// memory: a million of them are built before a process can answer. Texts cannot contain its separator.
+type kindKey struct {
+	key   []byte
+	names []string
+}
 
 func (k *kindKey) text(texts ...string) {
 	for _, t := range texts {
-		*k = append(append(*k, t...), 0)
+		k.key = append(append(k.key, t...), 0)
 	}
 }
 
 func (k *kindKey) number(numbers ...int64) {
 	for _, n := range numbers {
-		*k = append(strconv.AppendInt(*k, n, 36), 0)
+		k.key = append(strconv.AppendInt(k.key, n, 36), 0)
 	}
 }
 
@@ -42,9 +45,19 @@ func (k *kindKey) list(known bool, length int) {
 	k.number(int64(length))
 }
 
-// keyOf builds the key of everything that the rules of a kind can look at, or the ranking.
-func keyOf(s *inventory.Server) string {
-	var k kindKey
+// sortedNames are those of a map, good until the next are asked for.
+func sortedNames[V any](k *kindKey, of map[string]V) []string {
+	k.names = k.names[:0]
+	for name := range of {
+		k.names = append(k.names, name)
+	}
+	slices.Sort(k.names)
+	return k.names
+}
+
+// of builds the key of everything that the rules of a kind can look at, or the ranking. It is good until the next is built.
+func (k *kindKey) of(s *inventory.Server) []byte {
+	k.key = k.key[:0]
 	k.text(s.Site, s.Manufacturer, s.Model, s.CPU.Vendor, s.CPU.Model, s.Memory.Type, string(s.RAID))
 	k.number(s.CPU.Sockets, s.CPU.Cores, s.CPU.Threads, s.Memory.MiB, s.UplinkMbps)
 	k.flag(s.Memory.ECC)
@@ -65,13 +78,13 @@ func keyOf(s *inventory.Server) string {
 	k.list(true, len(s.Tags))
 	k.text(s.Tags...)
 	k.list(true, len(s.CPU.Benchmarks))
-	for _, name := range slices.Sorted(maps.Keys(s.CPU.Benchmarks)) {
+	for _, name := range sortedNames(k, s.CPU.Benchmarks) {
 		k.text(name)
 		k.number(s.CPU.Benchmarks[name])
 	}
 	k.list(true, len(s.Attributes))
-	for _, name := range slices.Sorted(maps.Keys(s.Attributes)) {
+	for _, name := range sortedNames(k, s.Attributes) {
 		k.text(name, s.Attributes[name])
 	}
-	return string(k)
+	return k.key
 }
