@@ -37,7 +37,7 @@ func (r *Report) targets() []Target {
 		ceiling("processor time of a reservation with 100k servers, of one with 1k", 1.3, "",
 			r.quotient(func(row *Row) Spread { return row.CPU }, 100_000, 1000)),
 		floor("sales of held servers, of the limit", 0.5, r.ratio("convert", 0, 0)),
-		ceiling("processor time of a refusal, of a reservation", 3, "", r.cpuRatio("refuse")),
+		ceiling("processor time of a refusal, of a reservation", 3, "", r.cpuRatio("refuse", 0)),
 		ceiling("memory of the catalog for each server of the largest inventory", 400, "B", r.figure("memory", r.largest("memory"), false)),
 		ceiling("start with 1M servers, of reading their rows", 3, "", r.figure("start", 1_000_000, true)),
 		ceiling("evaluation in full of 100k servers", 0.5, "s", r.figure("evaluate", 100_000, false)),
@@ -117,8 +117,8 @@ func (r *Report) ratio(name string, servers, callers int) *Spread {
 	return nil
 }
 
-func (r *Report) cpuRatio(name string) *Spread {
-	if row := r.row(name, 0, 0); row != nil {
+func (r *Report) cpuRatio(name string, servers int) *Spread {
+	if row := r.row(name, servers, 0); row != nil {
 		return &row.CPURatio
 	}
 	return nil
