@@ -84,7 +84,7 @@ func (c *child) stand(place string) {
 	<-c.told
 }
 
-// service connects as the service does.
+// service connects as the service does. Its catalog is that of production if nothing else is said.
 func (c *child) service(ctx context.Context, options ...allocation.Option) (*allocation.Allocator, *reservation.Service, error) {
 	pool, err := postgres.Open(ctx, os.Getenv(urlEnv), postgres.PoolOptions{Application: os.Getenv(nameEnv)})
 	if err != nil {
@@ -94,6 +94,11 @@ func (c *child) service(ctx context.Context, options ...allocation.Option) (*all
 	if err != nil {
 		return nil, nil, err
 	}
+	old, err := catalogAge(os.Getenv(catalogEnv))
+	if err != nil {
+		return nil, nil, err
+	}
+	options = append(old, options...)
 	return allocation.New(postgres.NewAllocations(pool), &release{}, tokens, options...), reservation.NewService(postgres.NewReservations(pool), tokens), nil
 }
 

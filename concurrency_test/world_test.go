@@ -3,6 +3,7 @@
 package concurrency_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -90,16 +91,26 @@ const catalogEnv = "CONCURRENCY_CATALOG"
 // looks by itself; requests walk then, as the tests expect them to: the shortcut has tests of its own.
 func catalogOptions(t *testing.T) []allocation.Option {
 	t.Helper()
-	switch mode := os.Getenv(catalogEnv); mode {
-	case "", "off":
-		return []allocation.Option{allocation.MaxAge(0)}
-	case "on":
-		return []allocation.Option{allocation.WalkAlways()}
+	mode := cmp.Or(os.Getenv(catalogEnv), "off")
+	options, err := catalogAge(mode)
+	require.NoError(t, err)
+	if mode != "off" {
+		options = append(options, allocation.WalkAlways())
+	}
+	return options
+}
+
+// catalogAge is how old the catalog may be in a mode; where none is said, it is as in production.
+func catalogAge(mode string) ([]allocation.Option, error) {
+	switch mode {
+	case "", "on":
+		return nil, nil
+	case "off":
+		return []allocation.Option{allocation.MaxAge(0)}, nil
 	case "stale":
-		return []allocation.Option{allocation.WalkAlways(), allocation.MaxAge(time.Hour)}
+		return []allocation.Option{allocation.MaxAge(time.Hour)}, nil
 	default:
-		require.FailNow(t, "unknown", "%s=%s: say on, stale or off", catalogEnv, mode)
-		return nil
+		return nil, fmt.Errorf("%s=%s: say on, stale or off", catalogEnv, mode)
 	}
 }
 
