@@ -16,30 +16,36 @@ import (
 )
 
 // auditSQL is every invariant in one statement and so in one snapshot: a row for each violation.
-var auditSQL = func() string {
+var auditSQL = oneStatement(invariants)
+
+func oneStatement(sets ...map[string]string) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(invariants)) {
-		title := strings.ReplaceAll(name, "'", "''")
-		parts = append(parts, fmt.Sprintf("SELECT '%s: ' || coalesce(x.broken, 'NULL') FROM (%s) AS x (broken)", title, invariants[name]))
+	for _, set := range sets {
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			title := strings.ReplaceAll(name, "'", "''")
+			parts = append(parts, fmt.Sprintf("SELECT '%s: ' || coalesce(x.broken, 'NULL') FROM (%s) AS x (broken)", title, set[name]))
+		}
 	}
 	return strings.Join(parts, "\nUNION ALL\n")
-}()
+}
 
 // auditPause is between two looks of an auditor.
 const auditPause = 20 * time.Millisecond
 
 // audit looks once.
-func (w *world) audit() (found []string, err error) {
-	rows, err := w.pool.Query(w.ctx, auditSQL)
+func (w *world) audit(sql string) (found []string, err error) {
+	rows, err := w.pool.Query(w.ctx, sql)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// auditor looks again and again, until stop, which fails the test with what it found and tells how often it looked.
-func (w *world) auditor() (stop func() (looks int)) {
+// auditor looks for violations, and for what else it is told to look for, again and again, until stop, which fails the
+// test with what it found and tells how often it looked.
+func (w *world) auditor(also ...map[string]string) (stop func() (looks int)) {
 	w.t.Helper()
+	sql := oneStatement(append(also, invariants)...)
 	ctx, cancel := context.WithCancel(w.ctx)
 	var found []string
 	var failure error
@@ -47,7 +53,7 @@ func (w *world) auditor() (stop func() (looks int)) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil && len(found) == 0 && failure == nil {
-			found, failure = w.audit()
+			found, failure = w.audit(sql)
 			looks++
 			select { // the others need the processors too
 			case <-ctx.Done():

@@ -225,34 +225,6 @@ func serverID(id uuid.UUID) inventory.ServerID {
 	return inventory.ServerID("srv_" + strings.ReplaceAll(id.String(), "-", ""))
 }
 
-// invariants must hold at every instant; each is one statement and so one snapshot. Any row is a violation.
-var invariants = map[string]string{
-	"I1 one owner": `SELECT server_id::text FROM (
-			SELECT organization_id, server_id FROM reservations WHERE state = 'held'
-			UNION ALL SELECT organization_id, server_id FROM bindings WHERE ended_at IS NULL) x
-		GROUP BY organization_id, server_id HAVING count(*) > 1`,
-	"occupancy is the truth": `SELECT coalesce(o.server_id, x.server_id)::text FROM occupancy o
-		FULL JOIN (SELECT organization_id, server_id, id AS reservation_id, NULL::uuid AS binding_id FROM reservations WHERE state = 'held'
-			UNION ALL SELECT organization_id, server_id, NULL, id FROM bindings WHERE ended_at IS NULL) x
-			ON (o.organization_id, o.server_id) = (x.organization_id, x.server_id)
-			AND (o.reservation_id, o.binding_id) IS NOT DISTINCT FROM (x.reservation_id, x.binding_id)
-		WHERE o.server_id IS NULL OR x.server_id IS NULL`,
-	"I4 decided in time":            `SELECT id::text FROM bindings WHERE decided_at >= hold_expires_at`,
-	"I6 one reservation per key":    `SELECT idempotency_key FROM reservations GROUP BY organization_id, idempotency_key HAVING count(*) > 1`,
-	"I12 one event per transition":  eventPerTransition,
-	"one order line, one server":    `SELECT order_id FROM occupancy WHERE order_id IS NOT NULL GROUP BY organization_id, order_id, order_line, unit HAVING count(*) > 1`,
-	"every reservation's decision":  `SELECT r.id::text FROM reservations r WHERE NOT EXISTS (SELECT FROM decisions d WHERE d.organization_id = r.organization_id AND d.id = r.decision_id)`,
-	"converted means bound":         `SELECT r.id::text FROM reservations r WHERE (state = 'converted') <> EXISTS (SELECT FROM bindings b WHERE b.organization_id = r.organization_id AND b.reservation_id = r.id)`,
-	"I8 the fence grows per server": `SELECT id::text FROM (SELECT id, fence, lag(fence) OVER (PARTITION BY organization_id, server_id ORDER BY created_at, id) AS before FROM reservations WHERE generation = 1) f WHERE fence <= before`,
-}
-
-const eventPerTransition = `SELECT r.id::text FROM reservations r
-	LEFT JOIN (
-		SELECT organization_id, reservation_id, count(*) FILTER (WHERE type = 'reservation.held') AS held,
-			array_agg(type) FILTER (WHERE type IN ('reservation.expired', 'reservation.cancelled', 'reservation.converted')) AS ended
-		FROM event_feed GROUP BY organization_id, reservation_id) e ON (e.organization_id, e.reservation_id) = (r.organization_id, r.id)
-	WHERE coalesce(e.held, 0) <> 1 OR e.ended IS DISTINCT FROM CASE WHEN r.state <> 'held' THEN ARRAY['reservation.' || r.state] END`
-
 // sound checks every invariant, but for the named ones that a test broke on purpose by raw SQL.
 func (w *world) sound(but ...string) {
 	w.t.Helper()
