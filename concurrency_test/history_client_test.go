@@ -136,9 +136,10 @@ func pause(ctx context.Context, rng *rand.Rand, most time.Duration) {
 
 // client takes its turns.
 func (h *house) client(ctx context.Context, number int) {
-	rng := rand.New(rand.NewPCG(h.Seed, uint64(number)))
 	for turn := range h.Turns {
-		t := &turns{house: h, rng: rng, client: number, name: fmt.Sprintf("%s-%d-%d", h.process, number, turn)}
+		rng := rand.New(rand.NewPCG(h.Seed, uint64(number)<<32|uint64(turn))) // whatever became of the turns before
+		chance := rand.New(rand.NewPCG(rng.Uint64(), 0))
+		t := &turns{house: h, rng: rng, chance: chance, client: number, name: fmt.Sprintf("%s-%d-%d", h.process, number, turn)}
 		t.take(ctx)
 		pause(ctx, rng, 20*time.Millisecond)
 	}
@@ -157,16 +158,6 @@ func (h *house) greedy(ctx context.Context, number int, server inventory.ServerI
 			t.cancel(whole, got)
 		}
 		pause(ctx, rng, 60*time.Millisecond)
-	}
-}
-
-func (h *house) sweep(ctx context.Context) {
-	rng := rand.New(rand.NewPCG(h.Seed, 0))
-	for ctx.Err() == nil {
-		if _, err := h.reservations.Sweep(ctx, batch); err != nil && ctx.Err() == nil {
-			panic(err)
-		}
-		pause(ctx, rng, 200*time.Millisecond)
 	}
 }
 

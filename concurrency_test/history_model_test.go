@@ -12,6 +12,7 @@ import (
 
 	"allocator/inventory"
 	"allocator/reservation"
+	"allocator/store/postgres/gate"
 )
 
 // historyHold is how long a hold lives in a history.
@@ -40,6 +41,10 @@ type record struct {
 	Until    int64  `json:"until,omitempty"` // the deadline that was told
 
 	Renewed []int64 `json:"renewed,omitempty"` // deadlines that a renewal of unknown outcome may have set
+
+	Place   gate.Place `json:"place,omitempty"` // where the call was to meet a fault
+	Fault   fault      `json:"fault,omitempty"`
+	Reached bool       `json:"reached,omitempty"` // and it came there
 }
 
 // op is what a client asked for.
@@ -54,6 +59,7 @@ const (
 	opTakeOver op = "take over"
 	opEnd      op = "end"
 	opState    op = "state"
+	opSweep    op = "sweep"   // of all organizations
 	opInspect  op = "inspect" // what stands on the server in the end, by SQL
 )
 

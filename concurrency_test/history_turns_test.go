@@ -4,7 +4,6 @@ package concurrency_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -19,19 +18,21 @@ import (
 type turns struct {
 	*house
 	rng    *rand.Rand
+	chance *rand.Rand // of the faults that its calls meet; nil: none
 	client int
 	name   string
 }
 
 // take takes one of the turns by chance, and sometimes gives up waiting for the answer.
 func (t *turns) take(ctx context.Context) {
+	n, hasty, wait := t.rng.IntN(100), t.rng.IntN(12) == 0, t.rng.Int64N(int64(10*time.Millisecond))
 	known := t.known(ctx)
-	if t.rng.IntN(12) == 0 {
+	if hasty {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(t.rng.Int64N(int64(10*time.Millisecond))))
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(wait))
 		defer cancel()
 	}
-	switch n := t.rng.IntN(100); {
+	switch {
 	case n < 35 || known == nil:
 		t.reserve(ctx, request(t.name))
 	case n < 42:
@@ -109,7 +110,7 @@ func (t *turns) reserve(ctx context.Context, req allocation.Request) *allocation
 	}
 	t.asked(req)
 	var made *allocation.Outcome
-	t.call(r, func() string {
+	t.call(ctx, r, func(ctx context.Context) string {
 		o, err := t.allocator.Reserve(ctx, t.staff(), req)
 		switch {
 		case err != nil:
@@ -160,7 +161,7 @@ func (t *turns) again(ctx context.Context) {
 
 func (t *turns) renew(ctx context.Context, hold *allocation.Outcome) {
 	r := t.about(opRenew, hold)
-	t.call(r, func() string {
+	t.call(ctx, r, func(ctx context.Context) string {
 		now, err := t.reservations.Renew(ctx, t.caller(hold), r.Reservation, hold.HoldToken)
 		if err == nil {
 			r.Until = now.ExpiresAt.UnixMicro()
@@ -171,7 +172,7 @@ func (t *turns) renew(ctx context.Context, hold *allocation.Outcome) {
 
 func (t *turns) cancel(ctx context.Context, hold *allocation.Outcome) {
 	r := t.about(opCancel, hold)
-	t.call(r, func() string {
+	t.call(ctx, r, func(ctx context.Context) string {
 		now, err := t.reservations.Cancel(ctx, t.caller(hold), r.Reservation, hold.HoldToken, reservation.Cancellation{Reason: reservation.CancelOther})
 		if err != nil {
 			return lost(err)
@@ -187,7 +188,7 @@ func (t *turns) convert(ctx context.Context, hold *allocation.Outcome) {
 	if t.rng.IntN(2) == 0 {
 		service = "for " + t.name
 	}
-	t.call(r, func() string {
+	t.call(ctx, r, func(ctx context.Context) string {
 		c, err := t.reservations.Convert(ctx, t.caller(hold), r.Reservation, hold.HoldToken, service)
 		if err != nil {
 			return lost(err)
@@ -203,7 +204,7 @@ func (t *turns) convert(ctx context.Context, hold *allocation.Outcome) {
 func (t *turns) takeOver(ctx context.Context, hold *allocation.Outcome) {
 	r := t.about(opTakeOver, hold)
 	r.Generation = 0
-	t.call(r, func() string {
+	t.call(ctx, r, func(ctx context.Context) string {
 		now, err := t.reservations.TakeOver(ctx, t.staff(), r.Reservation, "staff")
 		if err == nil {
 			t.got(now, t.reservations.HoldToken(now))
@@ -221,7 +222,7 @@ func (t *turns) end(ctx context.Context) {
 	}
 	b := list[t.rng.IntN(len(list))]
 	r := &record{Client: t.client, Op: opEnd, Server: b.Server.ID, Binding: b.ID}
-	t.call(r, func() string {
+	t.call(ctx, r, func(ctx context.Context) string {
 		_, err := t.reservations.EndBinding(ctx, t.staff(), b.ID, reservation.Ending{Reason: "over"})
 		return lost(err)
 	})
@@ -233,27 +234,10 @@ func (t *turns) state(ctx context.Context) {
 	if t.rng.IntN(4) == 0 {
 		r.State, r.Force = inventory.StateMaintenance, t.rng.IntN(2) == 0
 	}
-	t.call(r, func() string {
+	t.call(ctx, r, func(ctx context.Context) string {
 		_, err := t.reservations.ChangeServerState(ctx, t.staff(), reservation.StateChange{
 			ServerID: r.Server, State: r.State, Reason: "round", Force: r.Force,
 		})
 		return lost(err)
 	})
 }
-
-// lost is an answer in a word, or that it was lost. "Nothing was changed" is believed, and so is tested.
-func lost(err error) string {
-	switch {
-	case errors.Is(err, reservation.ErrOutcomeUnknown):
-		return unknownAnswer
-	case errors.Is(err, reservation.ErrUnavailable):
-		return unavailable
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return unknownAnswer
-	default:
-		return word(err)
-	}
-}
-
-// unavailable is the answer of a call that was told to have changed nothing.
-const unavailable = "unavailable"

@@ -90,6 +90,9 @@ func (c *child) service(ctx context.Context, options ...allocation.Option) (*all
 	if err != nil {
 		return nil, nil, err
 	}
+	if pool, err = withLines(ctx, pool); err != nil {
+		return nil, nil, err
+	}
 	tokens, err := reservation.ParseTokenKeys(tokenKeys)
 	if err != nil {
 		return nil, nil, err
