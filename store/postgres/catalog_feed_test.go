@@ -291,12 +291,13 @@ func TestNewsOfTheTransactionThatReadsThem(t *testing.T) {
 	require.NoError(t, err)
 	at := start.Horizon
 	require.NoError(t, store.InTx(t.Context(), func(ctx context.Context, tx allocation.Tx) error {
-		walk := tx.(*reserving) //nolint:forcetypeassert // it is this package's
+		walk := tx.(*reserving)
 		fail := func(server string) {
 			require.NoError(t, walk.send(ctx, step{sql: `UPDATE servers SET state = 'failed' WHERE external_id = $1`, args: []any{server}}))
 		}
 		fail("1")
-		execute(t, pool, `UPDATE servers SET state = 'failed' WHERE external_id = '7'`) // younger, and over
+		_, err := pool.Exec(ctx, `UPDATE servers SET state = 'failed' WHERE external_id = '7'`) // younger, and over
+		require.NoError(t, err)
 		news, err := walk.News(ctx, "acme", at)
 		require.NoError(t, err)
 		require.Len(t, news.Servers, 2)

@@ -87,14 +87,14 @@ func TestMonthsAreThoseOfUTC(t *testing.T) {
 		rows, err := pool.Query(t.Context(), `SELECT right(relname, 7), pg_get_expr(relpartbound, oid) FROM pg_class
 			WHERE relispartition AND relkind = 'r' AND relname ~ '_[0-9]{4}_[0-9]{2}$'`)
 		require.NoError(t, err)
-		var name, bound string
-		_, err = pgx.ForEachRow(rows, []any{&name, &bound}, func() error {
-			month, err := time.Parse("2006_01", name)
-			require.NoError(t, err)
-			require.Equal(t, fmt.Sprintf("FOR VALUES FROM ('%s') TO ('%s')", firstID(month), firstID(month.AddDate(0, 1, 0))), bound, "%s in %s", name, zone)
-			return nil
-		})
+		type partition struct{ Month, Bound string }
+		months, err := pgx.CollectRows(rows, pgx.RowToStructByPos[partition])
 		require.NoError(t, err)
+		for _, m := range months {
+			month, err := time.Parse("2006_01", m.Month)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("FOR VALUES FROM ('%s') TO ('%s')", firstID(month), firstID(month.AddDate(0, 1, 0))), m.Bound, "%s in %s", m.Month, zone)
+		}
 	}
 }
 
