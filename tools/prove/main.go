@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -14,13 +13,24 @@ import (
 	"time"
 )
 
-// bound is how long a row may take. Building a test comes before its row.
-const bound = time.Minute
+// bound is how long a row may take, and longBound in its long form. Building comes before its row.
+const (
+	bound     = time.Minute
+	longBound = 30 * time.Minute
+)
 
 // row is one thing to be proved.
 type row struct {
 	name string
-	run  func(ctx context.Context) result
+	proof
+}
+
+// proof is how it is proved.
+type proof interface {
+	// prepare does what comes before the row's time.
+	prepare(ctx context.Context) error
+	// run tries it until ctx ends, if it takes so long.
+	run(ctx context.Context, long bool) result
 }
 
 // result is what became of a row.
@@ -28,18 +38,19 @@ type result struct {
 	tried   string // what, how often
 	held    bool
 	skipped bool   // it cannot run here; tried says why
+	cut     bool   // its time was over before it was done; until then nothing had failed
 	output  string // shown when it did not hold
 }
 
 func main() {
 	only := flag.String("only", "", "run the rows whose name contains this")
 	table := flag.String("table", "", "put the table into this document, in place of the one of an earlier run")
-	soak := flag.Duration("soak", 0, "run the tests among the rows again and again for so long")
+	soak := flag.Duration("soak", 0, "run the long forms of the rows for so long")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	p := &prover{rows: slices.Concat(modelRows(), testRows, fuzzRows), only: *only}
+	p := &prover{once: modelRows(), rows: slices.Concat(testRows, faultRows, fuzzRows), only: *only, bound: bound}
 	if *soak > 0 {
-		p.rows, p.until = slices.Concat(testRows, fuzzRows), time.Now().Add(*soak)
+		p.bound, p.until = longBound, time.Now().Add(*soak)
 	}
 	err := p.prove(ctx)
 	if err == nil && *table != "" {
@@ -54,42 +65,75 @@ func main() {
 
 // prover runs rows and keeps their table.
 type prover struct {
+	once  []row // what nothing is gained by repeating
 	rows  []row
 	only  string
-	until time.Time // with a soak: when no further row is begun
+	bound time.Duration // of a row
+	until time.Time     // with a soak: when it ends
 	table strings.Builder
 }
 
 // prove runs the rows one after the other and prints each as it ends. It ends at the first that does not hold, whose
-// output has the seed.
+// output has the seed. A soak takes those that it repeats in another order each time, so that short ones get to all.
 func (p *prover) prove(ctx context.Context) error {
 	began := time.Now()
-	defer func() { _ = os.Remove(builtAt) }() // if a row needed it
+	defer func() { _ = os.RemoveAll(builtIn) }()
 	p.say("| row | tried | held | time |\n|---|---|---|---|\n")
-	for {
-		for _, r := range p.rows {
-			if !strings.Contains(r.name, p.only) || ctx.Err() != nil || !p.until.IsZero() && time.Now().After(p.until) {
-				continue
-			}
-			if err := p.run(ctx, r); err != nil {
-				return err
-			}
+	once, rows := p.chosen(p.once), p.chosen(p.rows)
+	if len(once)+len(rows) == 0 {
+		return fmt.Errorf("no row's name contains %q", p.only)
+	}
+	err := p.each(ctx, once)
+	for err == nil && len(rows) > 0 {
+		if p.soaks() {
+			rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] }) //nolint:gosec // no secret
 		}
-		if ctx.Err() != nil || time.Now().After(p.until) {
+		if err = p.each(ctx, rows); !p.soaks() || p.over() {
 			break
 		}
 	}
 	p.say(fmt.Sprintf("\n%s, %.0f s in all\n", time.Now().UTC().Format(time.DateOnly), time.Since(began).Seconds()))
+	return err
+}
+
+func (p *prover) chosen(rows []row) []row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !strings.Contains(r.name, p.only) })
+}
+
+func (p *prover) soaks() bool { return !p.until.IsZero() }
+
+// over tells whether the soak's time is.
+func (p *prover) over() bool { return p.soaks() && !time.Now().Before(p.until) }
+
+func (p *prover) each(ctx context.Context, rows []row) error {
+	for _, r := range rows {
+		if p.over() {
+			break
+		}
+		if err := p.run(ctx, r); err != nil {
+			return err
+		}
+	}
 	return ctx.Err()
 }
 
-// run runs one row.
+// run runs one row, and ends it when its time is over or the soak's.
 func (p *prover) run(ctx context.Context, r row) error {
+	if err := r.prepare(ctx); err != nil {
+		return fmt.Errorf("%s: %w", r.name, err)
+	}
 	start := time.Now()
-	got := r.run(ctx)
+	until := start.Add(p.bound)
+	if p.soaks() && p.until.Before(until) {
+		until = p.until
+	}
+	within, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	got := r.run(within, p.soaks())
+	got.cut = got.cut && (ctx.Err() != nil || p.over())
 	p.say(fmt.Sprintf("| %s | %s | %s | %.0f s |\n", r.name, got.tried, verdict(got), time.Since(start).Seconds()))
-	if got.held || got.skipped {
-		return nil
+	if got.held || got.skipped || got.cut {
+		return ctx.Err()
 	}
 	fmt.Fprintf(os.Stderr, "%s\n", got.output)
 	return fmt.Errorf("did not hold: %s", r.name)
@@ -127,21 +171,9 @@ func verdict(r result) string {
 		return "skipped"
 	case r.held:
 		return "yes"
+	case r.cut:
+		return "cut off"
 	default:
 		return "NO"
 	}
-}
-
-// command runs a program in a folder and returns what it wrote. An exit code is no error here: its output tells more.
-func command(ctx context.Context, dir string, environment []string, name string, args ...string) (string, error) {
-	c := exec.CommandContext(ctx, name, args...) //nolint:gosec // names and arguments out of our own tables
-	c.Dir, c.Env = dir, append(os.Environ(), environment...)
-	out, err := c.CombinedOutput()
-	if ctx.Err() != nil {
-		return string(out), fmt.Errorf("not done within %s", bound)
-	}
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		err = nil
-	}
-	return string(out), err
 }

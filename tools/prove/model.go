@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,24 +62,30 @@ var designs = []design{
 func modelRows() []row {
 	for _, needed := range []string{"spin", "cc"} {
 		if _, err := exec.LookPath(needed); err != nil {
-			why := result{skipped: true, tried: needed + " is not here: install the packages spin and gcc"}
-			return []row{{"model", func(context.Context) result { return why }}}
+			return []row{{"model", missing(needed + " is not here: install the packages spin and gcc")}}
 		}
 	}
 	rows := make([]row, len(designs))
 	for i, d := range designs {
-		rows[i] = row{"model, " + d.name, d.check}
+		rows[i] = row{"model, " + d.name, d}
 	}
 	return rows
 }
 
-// check searches every state of the design.
-func (d design) check(ctx context.Context) result {
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
+// missing is a row that cannot run here, and why.
+type missing string
+
+func (missing) prepare(context.Context) error { return nil }
+
+func (m missing) run(context.Context, bool) result { return result{skipped: true, tried: string(m)} }
+
+func (design) prepare(context.Context) error { return nil }
+
+// run searches every state of the design, so that there is no more to a long form.
+func (d design) run(ctx context.Context, _ bool) result {
 	said, err := d.search(ctx)
 	if err != nil {
-		return result{tried: err.Error(), output: said}
+		return result{tried: err.Error(), output: said, cut: errors.Is(err, errEnded)}
 	}
 	states := regexp.MustCompile(`(\d+) states, stored`).FindStringSubmatch(said)
 	if states == nil {
