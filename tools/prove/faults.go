@@ -77,9 +77,10 @@ var faultRows = []row{
 	{"fault F-S4: nobody waits for the log", together(in("cmd/allocator", "TestALogThatNobodyReadsStopsNobody"))},
 
 	{"fault F-J1: the worker that leads is killed", together(in(concurrency, "TestTwoWorkersAndTheLeaderKilled"))},
-	{"fault F-C2, F-J2, F-J3: workers killed and frozen in mid-sweep", together(
-		in(concurrency, "TestWorkerKilledInMidSweep", "TestWorkerFrozenInMidSweep", "TestJobsOfKilledWorkersRunAgain", "TestSweepsAtOnce"),
-		in(work, "TestOneSweepPerPeriod"))},
+	{"fault F-J2: a sweep of a killed worker stays running", together(
+		in(concurrency, "TestWorkerKilledInMidSweep", "TestJobsOfKilledWorkersRunAgain"), in(work, "TestOneSweepPerPeriod"))},
+	{"fault F-C2, F-J3: a worker frozen in mid-sweep, and two sweeps at once", together(
+		in(concurrency, "TestWorkerFrozenInMidSweep", "TestSweepsAtOnce"))},
 	{"fault F-J4, F-J5, F-J6: rows that cannot be swept, and no sweep", together(
 		in(concurrency, "TestPoisonRow", "TestDeadHoldIsSoldWithoutASweeper", "TestSweepLeavesUnknownStates"),
 		in(work, "TestFailedSweepsDoNotStopTheNext"), in("cmd/allocator", "TestDoctorFindsWhatIsBroken"))},
