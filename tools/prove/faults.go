@@ -19,7 +19,10 @@ var faultRows = []row{
 		in(concurrency, "TestTwoReclaimsDoNotWaitForEachOther"),
 		in(database, "TestClashesRepeatTheWholeTransaction", "TestDeadlockIsRepeated"))},
 
-	{"fault F-L1, F-L2: crowds that want the same servers", together(in(concurrency, "TestNoHerd", "TestSixtyFourBuyersOfOneServer",
+	{"fault F-L1: a hundred buyers at once", races("TestNoHerd", "CONCURRENCY_ROUNDS=20", "CONCURRENCY_ROUNDS=300")},
+	{"fault F-L1: who is refused comes again when told", races("TestRefusedOfAHerdComeAgainWhenTold",
+		"CONCURRENCY_ROUNDS=8", "CONCURRENCY_ROUNDS=100")},
+	{"fault F-L1, F-L2: crowds that want the same servers", together(in(concurrency, "TestSixtyFourBuyersOfOneServer",
 		"TestHundredOrdersKeepTheLimits", "TestTwoHundredBuyersOfAHundredServers"))},
 	{"fault F-L4: callers that come again at once", races("TestRetryStorm", "CONCURRENCY_ROUNDS=15", "CONCURRENCY_ROUNDS=300")},
 	{"fault F-L5: few connections, and slow transactions in them", together(
@@ -68,6 +71,7 @@ var faultRows = []row{
 	{"fault F-F3: the old primary comes back", races("TestOldPrimaryComesBack")},
 	{"fault F-F4: Patroni's leader is frozen", part("TestPatroni", "its leader is frozen", "CONCURRENCY_LONG=1")},
 	{"fault F-F4: Patroni's etcd is away", part("TestPatroni", "etcd is away", "CONCURRENCY_LONG=1")},
+	{"fault F-F4: Patroni's leader has no room", part("TestPatroni", "its leader's disk is full", "CONCURRENCY_LONG=1")},
 	{"fault F-F5: a standby that is behind is asked", races("TestStandbyDecidesNothing")},
 	{"fault F-F6: the wait for a standby is cut off", races("TestCommitWhoseWaitForTheStandbyIsCutOff")},
 	{"fault F-S1: the disk is full", races("TestDiskFull")},
@@ -84,7 +88,9 @@ var faultRows = []row{
 	{"fault F-J4, F-J5, F-J6: rows that cannot be swept, and no sweep", together(
 		in(concurrency, "TestPoisonRow", "TestDeadHoldIsSoldWithoutASweeper", "TestSweepLeavesUnknownStates"),
 		in(work, "TestFailedSweepsDoNotStopTheNext"), in("cmd/allocator", "TestDoctorFindsWhatIsBroken"))},
-	{"fault F-K1, F-K2, F-K4: one key again", together(in(concurrency, "TestFiveOfOneKeyByLuck",
+	{"fault F-K1: one key fifty times at once", races("TestFiftyOfOneKeyOverThreeServices",
+		"CONCURRENCY_ROUNDS=20", "CONCURRENCY_ROUNDS=300")},
+	{"fault F-K1, F-K2, F-K4: one key again", together(in(concurrency,
 		"TestFiveOfOneKeyGiveOneReservation", "TestSameKeyOtherBody", "TestOrderLineAgain"))},
 	{"fault F-K3, F-K8: bodies and keys that are written otherwise", together(
 		in("allocation", "TestFingerprintOfBodies"), in(door, "TestWhatMeansTheSameIsTheSame", "TestIdempotencyKey"))},
