@@ -121,7 +121,7 @@ func TestClockJumpsBack(t *testing.T) {
 	c.set(0)
 	_, err = w.reservations.Convert(w.ctx, w.caller, third.ID, "", "late")
 	require.ErrorIs(t, err, reservation.ErrExpired, "made an hour earlier, by the clock")
-	w.sound("I8 the fence grows per server") // which is told by created_at, and that went back
+	w.sound("I8 the fence grows per server", "I2 no overlap over all history") // which are told by the clock, and that went back
 }
 
 // The queue's own deadlines do not keep the sweep away for long after the clock jumped, ahead or back, although the
@@ -142,7 +142,7 @@ func TestSweepGoesOnAfterAJumpOfTheClock(t *testing.T) {
 			id := w.abandoned("after")
 			w.worker("two", nil)
 			w.sweptByWorker(id)
-			w.sound("I8 the fence grows per server") // which is told by created_at, and that may have gone back
+			w.sound("I8 the fence grows per server", "I2 no overlap over all history") // which are told by the clock, and that may have gone back
 		})
 	}
 }

@@ -71,7 +71,7 @@ func TestAuditorFindsEveryViolation(t *testing.T) {
 		"ended, and nobody was told":               {"I3 a binding has its events", []string{plantedBinding, `UPDATE bindings SET ended_at = clock_timestamp(), ended_by_kind = 'key'`}},
 		"decided after the deadline":               {"I4 decided in time", []string{`ALTER TABLE bindings DROP CONSTRAINT bindings_decided_in_time`, plantedServer, converted, plantedSold("-1 second", "0")}},
 		"sold out while something fitted":          {"I5 no refusal while something fitted", []string{plantedDecision("no_capacity", "nothing_matches", `{"eligible": 3}`)}},
-		"contended while nothing fitted":           {"I5 no refusal while something fitted", []string{plantedDecision("contended", "servers_taken", `{"eligible": 0}`)}},
+		"contended while nothing fitted":           {"I5 no refusal while something fitted", []string{plantedDecision("contended", "servers_taken", `{"eligible": 0, "skipped": 0, "stale": 0, "attempts": 0, "walks": 1}`)}},
 		"a walk that went too far":                 {"I5 no walk passes its limits", []string{plantedDecision("contended", "scan_limit", `{"eligible": 40, "skipped": 20, "stale": 3, "attempts": 3}`)}},
 		"two reservations of one key":              {"I6 one reservation per key", []string{`DROP INDEX reservations_one_per_key`, cancelled, cancelled, `UPDATE reservations SET idempotency_key = 'k'`}},
 		"expired before its time":                  {"I7 nothing ends on the wrong side of its deadline", []string{planted("expired", "10 minutes", "clock_timestamp(), 'sweep'")}},

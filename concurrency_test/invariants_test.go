@@ -40,7 +40,9 @@ var invariants = map[string]string{
 			AND e.type = 'binding.ended' AND e.binding_id = b.id)`,
 	"I5 no refusal while something fitted": `SELECT id::text FROM decisions
 		WHERE outcome = 'no_capacity' AND (body ->> 'eligible')::bigint > 0
-			OR cause IN ('servers_taken', 'scan_limit', 'attempt_limit') AND (body ->> 'eligible')::bigint = 0`,
+			OR cause IN ('servers_taken', 'scan_limit', 'attempt_limit') AND (body ->> 'eligible')::bigint = 0
+				AND (body ->> 'skipped')::bigint + (body ->> 'stale')::bigint + (body ->> 'attempts')::bigint = 0
+				AND (body ->> 'walks')::bigint <= 1`,
 	"I5 no walk passes its limits": `SELECT id::text FROM decisions
 		WHERE (body ->> 'attempts')::bigint > 5
 			OR (body ->> 'skipped')::bigint + (body ->> 'stale')::bigint + (body ->> 'attempts')::bigint > 25`,
@@ -81,7 +83,7 @@ const eventPerTransition = `SELECT r.id::text FROM reservations r
 const ownedSQL = `SELECT r.organization_id, r.server_id, r.created_at AS since,
 		coalesce(CASE r.state WHEN 'converted' THEN b.ended_at ELSE r.ended_at END, 'infinity') AS upto
 	FROM reservations r LEFT JOIN bindings b ON (b.organization_id, b.reservation_id) = (r.organization_id, r.id)
-	UNION ALL SELECT organization_id, server_id, created_at, coalesce(ended_at, 'infinity') FROM bindings WHERE reservation_id IS NULL`
+	UNION ALL SELECT organization_id, server_id, greatest(created_at, since), coalesce(ended_at, 'infinity') FROM bindings WHERE reservation_id IS NULL`
 
 // stuck is what must not be while somebody sweeps: an auditor of a history looks for it as well.
 var stuck = map[string]string{
