@@ -49,7 +49,7 @@ func TestStaleCatalogNeverHidesAFreeServer(t *testing.T) {
 			w.exec(`UPDATE servers SET state = 'ready'`)
 		},
 		"corrected by raw SQL": func(w *world, _ *allocation.Outcome) {
-			w.exec(`UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person'`)
+			w.exec(`UPDATE reservations SET state = 'cancelled', ended_at = clock_timestamp(), ended_by_kind = 'person', end_reason = 'other'`)
 		},
 	}
 	for name, free := range frees {

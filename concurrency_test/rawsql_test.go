@@ -136,10 +136,13 @@ func stocked(t *testing.T) *world {
 	return w
 }
 
-// soundRows checks what holds of rows that raw SQL wrote, which leaves neither events nor decisions.
+// soundRows checks what holds of rows that raw SQL wrote, which leaves neither events nor decisions, reads the clock before
+// it waits for a lock, and ends what it likes when it likes.
 func (w *world) soundRows() {
 	w.t.Helper()
-	w.sound("every reservation's decision", "I12 one event per transition")
+	w.sound("every reservation's decision", "I12 one event per transition", "I3 a decision has its reservation", "I3 a binding has its events",
+		"I2 no overlap over all history", "I2 no instant between hold and binding",
+		"I7 nothing ends on the wrong side of its deadline", "I7 staff who cancel say why")
 }
 
 // bare is a world whose database has the given schema and nothing else: the place of a design that was rejected.
