@@ -38,7 +38,7 @@ prove: ## install what is missing and run what proves the promises beyond the te
 	@tools/setup.sh prove
 	@go run ./tools/prove $(ARGS)
 
-soak: ## run the tests behind `make prove` again and again, for SOAK (1h)
+soak: ## run the long forms of what `make prove` runs, again and again, for SOAK (1h)
 	@tools/setup.sh prove
 	@go run ./tools/prove -soak $(or $(SOAK),1h) $(ARGS)
 
