@@ -56,7 +56,7 @@ func (s told) News(context.Context, identity.OrganizationID, Horizon) (News, err
 // More than one read may bring is not taken in part: everything is forgotten and read anew. What a read brings that began
 // before is no beginning then; the servers that it does not tell of would be taken for not being there.
 //
-// Requirements: R38.
+// Requirements: R32.
 func TestCatalogThatIsFarBehindReadsEverythingAnew(t *testing.T) {
 	t.Parallel()
 	two := []Facts{

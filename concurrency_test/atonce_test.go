@@ -165,7 +165,7 @@ func TestAtOnceJudgesBehindTheLock(t *testing.T) {
 // A request that nothing stands in the way of waits for the database once, and what it answers is what a later reader
 // finds; a dead hold that the list knows of is moved aside on the way.
 //
-// Requirements: R38.
+// Requirements: R34.
 func TestAtOnceInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

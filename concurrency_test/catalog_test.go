@@ -163,7 +163,7 @@ func (a *asked) News(ctx context.Context, of identity.OrganizationID, since allo
 // What is new has to be read, and a request that has no connection yet is about to read it. One that has the last
 // connection, in the middle of its walk, does not wait for that: the other waits for its connection.
 //
-// Requirements: R38. Faults: F-L5.
+// Requirements: R32. Faults: F-L5.
 func TestWalkDoesNotWaitForWhoWaitsForItsConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

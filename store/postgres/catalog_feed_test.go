@@ -114,7 +114,7 @@ func TestFirstReadLosesNothingBetweenPages(t *testing.T) {
 
 // When more has changed than one read may bring, everything is read anew, by pages, and whoever asks is answered from that.
 //
-// Requirements: R38.
+// Requirements: R32.
 func TestMoreNewsThanOneReadMayBring(t *testing.T) {
 	t.Parallel()
 	for what, sql := range map[string]string{
@@ -249,7 +249,7 @@ func newsAfter(t *testing.T, store *Allocations, since *allocation.Horizon) (ser
 // Somebody's transaction stands open for hours, in this database or in another of the server. What others change meanwhile is
 // told once all the same, and what it changed is told when it is over.
 //
-// Requirements: R38. Faults: F-L6.
+// Requirements: R32. Faults: F-L6.
 func TestNewsAreToldOnceBesideATransactionThatStaysOpen(t *testing.T) {
 	t.Parallel()
 	pool := fewServers(t)
@@ -282,7 +282,7 @@ func TestNewsAreToldOnceBesideATransactionThatStaysOpen(t *testing.T) {
 // A walk that has changed something reads the news in its own transaction, and goes on to change more. Whoever goes on from
 // what it read is told of that.
 //
-// Requirements: R38.
+// Requirements: R32.
 func TestNewsOfTheTransactionThatReadsThem(t *testing.T) {
 	t.Parallel()
 	pool := fewServers(t)

@@ -149,7 +149,7 @@ func (alwaysOn) Enabled(context.Context, identity.OrganizationID) bool { return 
 // No act of a sale reads a table as a whole, whatever triggers run behind it: what a provider has sold and what years
 // have left behind must not be looked through for one more server.
 //
-// Requirements: R38, R55
+// Requirements: R34, R55
 func TestSalesReadNoTableAsAWhole(t *testing.T) {
 	t.Parallel()
 	url := postgrestest.URL(t)

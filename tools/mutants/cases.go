@@ -128,6 +128,16 @@ var caseMutants = []mutant{
 		stores, "TestNewsOfTheTransactionThatReadsThem",
 	},
 	{
+		"catalog: what a sibling tries comes last", "5", "allocation/catalog.go",
+		"return t.busy[id] > 0", "return false",
+		"allocation", "TestSiblingsServersAreLeftAlone",
+	},
+	{
+		"catalog: nothing is claimed twice at once", "5", "allocation/catalog.go",
+		"if t.busy[id] > 0 {", "if t.busy[id] < 0 {",
+		"allocation", "TestSiblingsServersAreLeftAlone",
+	},
+	{
 		"catalog: no page is left out", "5", "store/postgres/catalog_feed.go",
 		"if from, err = idAfter(last); err != nil || from == uuid.Nil {", "if from, err = idAfter(last); err == nil {\n\t\t\tfrom, err = idAfter(inventory.ServerID(formatID(serverIDPrefix, from)))\n\t\t}\n\t\tif err != nil || n == a.feedPage {",
 		stores, "TestPagesAreEverything",
