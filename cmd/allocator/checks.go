@@ -74,7 +74,9 @@ var saleChecks = []check{
 			SELECT 'decision ' || id FROM decisions
 			WHERE id > uuid_v7_floor(clock_timestamp() - interval '30 days') AND (
 				outcome = 'no_capacity' AND (body ->> 'eligible')::bigint > 0
-				OR cause IN ('servers_taken', 'scan_limit', 'attempt_limit') AND (body ->> 'eligible')::bigint = 0)`, contact},
+				OR cause IN ('servers_taken', 'scan_limit', 'attempt_limit') AND (body ->> 'eligible')::bigint = 0
+					AND (body ->> 'skipped')::bigint + (body ->> 'stale')::bigint + (body ->> 'attempts')::bigint = 0
+					AND (body ->> 'walks')::bigint <= 1)`, contact},
 	{"I5", "no walk passed its limits of 25 candidates and 5 attempts", `
 			SELECT 'decision ' || id FROM decisions
 			WHERE id > uuid_v7_floor(clock_timestamp() - interval '30 days') AND (

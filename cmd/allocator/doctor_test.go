@@ -92,7 +92,7 @@ func TestDoctorFindsWhatIsBroken(t *testing.T) {
 		"an event of no month":                    {[]string{`INSERT INTO events (organization_id, id, type, actor_kind) VALUES ('acme', '00000000-0000-7000-8000-000000000001', 'x', 'key')`}, "no row fell", "events_default"},
 		"a sweep that stands still":               {[]string{`INSERT INTO river_job (state, kind, args, max_attempts, attempted_at, attempt) VALUES ('running', 'sweep_reservations', '{}', 1, clock_timestamp() - interval '1 hour', 1)`}, "the sweep is not stuck", "is running since"},
 		"a refusal while something fitted":        {[]string{decision("no_capacity", "nothing_matches", `{"eligible": 3}`)}, "no refusal said", "decision "},
-		"contended while nothing fitted":          {[]string{decision("contended", "servers_taken", `{"eligible": 0}`)}, "no refusal said", "decision "},
+		"contended while nothing fitted":          {[]string{decision("contended", "servers_taken", `{"eligible": 0, "skipped": 0, "stale": 0, "attempts": 0, "walks": 1}`)}, "no refusal said", "decision "},
 		"a walk that went too far":                {[]string{decision("reserved", "", `{"eligible": 40, "skipped": 20, "stale": 3, "attempts": 3}`)}, "no walk passed", "decision "},
 		"a decision that the deadline overtook":   {[]string{`ALTER TABLE bindings DROP CONSTRAINT bindings_decided_in_time, DROP CONSTRAINT bindings_conversion_complete`, serverRow, boundRow, `UPDATE bindings SET decided_at = clock_timestamp(), hold_expires_at = clock_timestamp() - interval '1 second'`}, "every conversion was decided", "binding "},
 		"two reservations of one key":             {[]string{`DROP INDEX reservations_one_per_key`, serverRow, row("cancelled", "1 minute", "clock_timestamp(), 'key'"), row("cancelled", "1 minute", "clock_timestamp(), 'key'"), `UPDATE reservations SET idempotency_key = 'k'`}, "one key made one", "key k"},
@@ -122,6 +122,17 @@ const occupied = `INSERT INTO occupancy (organization_id, server_id, order_id, o
 func decision(outcome, cause, body string) string {
 	return `INSERT INTO decisions (organization_id, id, order_id, order_line, unit, outcome, cause, by_kind, body)
 		VALUES ('acme', uuid_v7(), 'A-1', '1', 1, '` + outcome + `', nullif('` + cause + `', ''), 'key', '` + body + `')`
+}
+
+// Who was refused because others took each server in turn may have seen none that fitted in the last list: that is no lie.
+func TestDoctorBelievesWhoLostEveryRace(t *testing.T) {
+	t.Parallel()
+	url := postgrestest.URL(t)
+	asSuperuser(t, poolOf(t, url),
+		decision("contended", "servers_taken", `{"eligible": 0, "skipped": 0, "stale": 1, "attempts": 0, "walks": 1}`),
+		decision("contended", "servers_taken", `{"eligible": 0, "skipped": 0, "stale": 0, "attempts": 0, "walks": 3}`))
+	_, failed := diagnosis(t, url)
+	require.NotContains(t, failed, "no refusal said there was nothing while something fitted")
 }
 
 func TestDoctorSaysWhatToDo(t *testing.T) {
