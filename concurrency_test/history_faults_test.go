@@ -48,12 +48,16 @@ var faultPlaces = map[op][]gate.Place{
 	opSweep:    {gate.SweepAfterPick},
 }
 
-// faultEach says that one call in so many meets a fault, if it comes to the place. Conversions are few and most are refused.
+// faultEach says that one call in so many is to meet a fault. Of conversions and orders many are refused on the way.
 func faultEach(what op) int {
-	if what == opConvert {
+	switch what {
+	case opConvert:
 		return 3
+	case opReserve:
+		return 4
+	default:
+		return 6
 	}
-	return 6
 }
 
 // call makes a call and writes it down, with the fault that it meets, if it meets one. All that is left to chance was
