@@ -123,7 +123,7 @@ func (t tests) judge(said string) result {
 }
 
 // failed is how a test says so.
-var failed = regexp.MustCompile(`(?m)^ *--- FAIL: |^panic: `)
+var failed = regexp.MustCompile(`(?m)^ *--- FAIL: `)
 
 // skippedWhole tells whether a test says that it cannot run here, or its whole does so for a part.
 func skippedWhole(said, name string) bool {
