@@ -93,16 +93,16 @@ func TestAuditorFindsEveryViolation(t *testing.T) {
 		"converted, and not bound":                 {"converted means bound", []string{converted}},
 		"bound, and still held by its reservation": {"converted means bound", []string{plantedServer, held, plantedSold("10 minutes", "0")}},
 	}
-	unseen := map[string]string{ // what no single transaction can plant; the next test has them
+	hasCase := map[string]string{ // these, which no single transaction can plant, in the next test
 		"I9 nobody stays in a transaction": "", "I9 no lock is kept": "", "I9 nobody is in a transaction": "",
 	}
 	sql := oneStatement(invariants, stuck, left)
 	for _, tt := range tests {
-		unseen[tt.finds] = ""
+		hasCase[tt.finds] = ""
 	}
 	for _, set := range []map[string]string{invariants, stuck, left} {
 		for name := range set {
-			require.Contains(t, unseen, name, "nobody plants a violation of it")
+			require.Contains(t, hasCase, name, "nobody plants a violation of it")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
