@@ -2,6 +2,7 @@ package allocation
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -97,4 +98,37 @@ func TestHorizonsAreInTheOrderOfWhatWasOver(t *testing.T) {
 	require.Equal(t, inOrder[3], x.position())
 	x.apply(News{Horizon: inOrder[4]})
 	require.Equal(t, inOrder[4], x.position())
+}
+
+// The first read is over when its last page is taken in, and not when it was read: until then servers would be missing.
+//
+// Requirements: R32.
+func TestFirstReadEndsWithItsLastPage(t *testing.T) {
+	t.Parallel()
+	known := newCatalog().tracked("acme")
+	page := newsOf([]Facts{{Server: inventory.Server{ID: "srv_1", Site: "a", State: inventory.StateReady}}})
+	page.Horizon = Horizon{}
+	returned, done := make(chan struct{}), make(chan struct{})
+	known.index.mu.Lock() // the page cannot be taken in yet
+	go func() {
+		defer close(done)
+		_, _ = known.applyPages(func(take func(News)) (News, error) {
+			defer close(returned)
+			take(page)
+			return News{}, nil
+		})
+	}()
+	<-returned
+	for range 10_000 {
+		runtime.Gosched()
+		select {
+		case <-done:
+			known.index.mu.Unlock()
+			require.Fail(t, "over before its last page is there")
+		default:
+		}
+	}
+	known.index.mu.Unlock()
+	<-done
+	require.Len(t, known.servers, 1)
 }

@@ -128,6 +128,11 @@ var caseMutants = []mutant{
 		stores, "TestNewsOfTheTransactionThatReadsThem",
 	},
 	{
+		"catalog: the last page is waited for", "5", "allocation/catalog_fill.go",
+		"\t<-applied\n", "",
+		"allocation", "TestFirstReadEndsWithItsLastPage",
+	},
+	{
 		"catalog: what a sibling tries comes last", "5", "allocation/catalog.go",
 		"return t.busy[id] > 0", "return false",
 		"allocation", "TestSiblingsServersAreLeftAlone",
